@@ -9,7 +9,7 @@ import { attentionsOf, type DecoderDesign, type Weight } from './families/decode
 import { type DescribedDecoder, describeFamily } from './families/families.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
-import { bitsOf, bytesOf, type WeightPrecision } from './graph/linear.ts';
+import { type BlockSize, bitsOf, bytesOf, DEFAULT_BLOCK_SIZE, type WeightPrecision } from './graph/linear.ts';
 import { Quantizer } from './precision/quantize.ts';
 
 const GRAPH_FILE = 'model.onnx';
@@ -21,6 +21,8 @@ export const PARTIAL_SUFFIX = '.partial';
 
 export interface BuildOptions {
   readonly precision: WeightPrecision;
+  /** Values that share a scale, at most; absent = 32. */
+  readonly blockSize?: BlockSize | undefined;
   /** The model directory to create; must not exist. */
   readonly directory: string;
   /** Published name of the model, such as `Qwen/Qwen3-0.6B-Base`; absent = the source's last part. */
@@ -55,7 +57,7 @@ export interface BuiltModel extends Provenance {
  * @throws ModelError with one line: an unsupported configuration, missing or damaged weights, no space
  */
 export async function buildModel(checkpoint: Checkpoint, options: BuildOptions): Promise<BuiltModel> {
-  const { directory, precision } = options;
+  const { directory, precision, blockSize = DEFAULT_BLOCK_SIZE } = options;
   if (existsSync(directory)) throw new ModelError(`${directory} exists already; remove it or name another`);
   const described = describeFamily(checkpoint.config, checkpoint.tensors);
   const { modelType, storedName } = described;
@@ -63,7 +65,7 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
   const graph = new GraphBuilder(DATA_FILE);
   const weights = new MatrixReader(checkpoint, storedName);
   const type = precision === 'fp16' ? 'float16' : 'float32';
-  writeDecoder({ graph, weights, quantizer: new Quantizer(), precision, type }, design);
+  writeDecoder({ graph, weights, quantizer: new Quantizer(), precision, blockSize, type }, design);
   weights.requireWholeTensors();
   const provenance: Provenance = {
     id: options.id ?? basename(checkpoint.source),

@@ -1,6 +1,11 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
-import type { WeightPrecision } from '@continuo/export/graph/linear.ts';
+import {
+  BLOCK_SIZES,
+  type BlockSize,
+  DEFAULT_BLOCK_SIZE,
+  type WeightPrecision,
+} from '@continuo/export/graph/linear.ts';
 import type { Command } from 'commander';
 import { readModelSettings } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
@@ -17,6 +22,7 @@ import { type PreparedModel, prepareModel, WEIGHT_PRECISIONS } from './prepare-m
 
 export interface BuildOptions {
   readonly precision?: string;
+  readonly blockSize: string;
   readonly adapter?: string;
   readonly revision: string;
   readonly out?: string;
@@ -28,6 +34,11 @@ export const withBuildOptions = (command: Command): Command =>
     .option(
       '--precision <name>',
       'fp32, fp16, q8, q8f32, q4 or q4f32; default: q8 on a CPU, fp16 on a device',
+    )
+    .option(
+      '--block-size <values>',
+      '32, 64 or 128 weights with one scale; larger is faster and less exact',
+      String(DEFAULT_BLOCK_SIZE),
     )
     .option('--adapter <directory>', 'LoRA adapter (PEFT) to merge into the weights')
     .option('--revision <name>', 'branch, tag or commit of a repository', DEFAULT_REVISION)
@@ -63,7 +74,8 @@ export async function prepareForCommand(
   const settings = readHubSettings(environment, homedir());
   const client = new HubClient({ settings, ...commandConnection(progress) });
   const { adapter, out, revision } = options;
-  const request = { name, adapter, out, precision: precisionOf(options, environment) };
+  const blockSize = blockSizeOf(options);
+  const request = { name, adapter, out, blockSize, precision: precisionOf(options, environment) };
   const prepared = await throughProxy(() =>
     prepareModel(
       { ...request, revision: requireRevision(revision) },
@@ -92,6 +104,16 @@ function precisionOf({ precision }: BuildOptions, environment: Environment): Wei
   if (weights !== undefined) return weights;
   const names = Object.keys(WEIGHT_PRECISIONS).join(', ');
   throw new CommandError(`--precision: received ${precision}; allowed: ${names}`, EXIT.usage);
+}
+
+/** @throws CommandError for another size */
+function blockSizeOf({ blockSize }: BuildOptions): BlockSize {
+  const size = BLOCK_SIZES.find((one) => String(one) === blockSize);
+  if (size !== undefined) return size;
+  throw new CommandError(
+    `--block-size: received ${blockSize}; allowed: ${BLOCK_SIZES.join(', ')}`,
+    EXIT.usage,
+  );
 }
 
 function reportOf({ id, directory, built }: PreparedModel): string[] {

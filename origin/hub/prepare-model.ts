@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type BuildProgress, type BuiltModel, buildModel, PARTIAL_SUFFIX } from '@continuo/export/build.ts';
 import { readConfig } from '@continuo/export/checkpoint/safetensors.ts';
 import { describeFamily } from '@continuo/export/families/families.ts';
-import type { WeightPrecision } from '@continuo/export/graph/linear.ts';
+import { type BlockSize, DEFAULT_BLOCK_SIZE, type WeightPrecision } from '@continuo/export/graph/linear.ts';
 import { openCheckpoint } from '@continuo/export/open-checkpoint.ts';
 import { createDirectory } from '../config/writable-directory.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
@@ -27,6 +27,8 @@ export interface PrepareRequest {
   readonly revision: string;
   /** Of the weights, if a graph is built and the name does not say it. */
   readonly precision: WeightPrecision;
+  /** Values that share a scale, at most. */
+  readonly blockSize: BlockSize;
   /** Directory of a LoRA adapter to merge into the weights. */
   readonly adapter?: string | undefined;
   /** Directory to build; absent: one in `builds`, named after the source. */
@@ -188,7 +190,7 @@ async function prepareRepository(
 
 async function build(
   source: Source,
-  { precision, adapter, out }: PrepareRequest,
+  { precision, blockSize, adapter, out }: PrepareRequest,
   context: PrepareContext,
 ): Promise<PreparedModel> {
   const { id, isGguf, bytes, missingBytes } = source;
@@ -198,7 +200,8 @@ async function build(
     );
   }
   const merged = adapter === undefined ? '' : `-${digest(filesOf(adapter))}`;
-  const name = `${source.key}-${precision}${merged}-${BUILDER_VERSION}`;
+  const blocks = blockSize === DEFAULT_BLOCK_SIZE ? '' : `b${blockSize}`;
+  const name = `${source.key}-${precision}${blocks}${merged}-${BUILDER_VERSION}`;
   const directory = path.resolve(out ?? path.join(context.builds, name));
   const existing: PreparedModel = { id, directory, variant: null, built: null };
   if (holdsBuild(directory, name)) return existing;
@@ -217,7 +220,15 @@ async function build(
       display.update(writtenBytes);
     };
     try {
-      const options = { precision, directory, id, source: source.published, build: name, onProgress };
+      const options = {
+        precision,
+        blockSize,
+        directory,
+        id,
+        source: source.published,
+        build: name,
+        onProgress,
+      };
       const built = await withDiskErrors(directory, () => buildModel(checkpoint, options));
       return { ...existing, built };
     } finally {

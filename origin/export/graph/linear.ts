@@ -3,11 +3,11 @@ import { toFloat16 } from '@continuo/shared/float16.ts';
 import type { BlockFormat } from '../checkpoint/checkpoint.ts';
 import { blockSizes, type Matrix, type MatrixReader, stack } from '../checkpoint/matrix.ts';
 import type { ProjectionDesign, Weight } from '../families/decoder-design.ts';
-import { BLOCK_SIZE, type Quantizer } from '../precision/quantize.ts';
+import type { Quantizer } from '../precision/quantize.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
 
 /**
- * fp32 and fp16: floats. int8, int4: blocks of 32, or stored blocks of at most as many bits. Activations are
+ * fp32 and fp16: floats. int8, int4: blocks, or stored blocks of at most as many bits. Activations are
  * rounded to 8 bits. int8f32, int4f32: the same weights, activations in float32.
  */
 export type WeightPrecision = 'fp32' | 'fp16' | 'int8' | 'int4' | 'int8f32' | 'int4f32';
@@ -16,12 +16,20 @@ export type WeightPrecision = 'fp32' | 'fp16' | 'int8' | 'int4' | 'int8f32' | 'i
 export const bitsOf = (precision: WeightPrecision): 4 | 8 | null =>
   precision.startsWith('int8') ? 8 : precision.startsWith('int4') ? 4 : null;
 
+/** Values that share a scale, in weights that are quantized here. */
+export const BLOCK_SIZES = [128, 64, 32] as const;
+export type BlockSize = (typeof BLOCK_SIZES)[number];
+/** Larger blocks lose more, by models: docs/decisions/0028-prefill-runs.md has figures. */
+export const DEFAULT_BLOCK_SIZE: BlockSize = 32;
+
 /** What all parts of the graph writer need. */
 export interface GraphContext {
   readonly graph: GraphBuilder;
   readonly weights: MatrixReader;
   readonly quantizer: Quantizer;
   readonly precision: WeightPrecision;
+  /** Upper limit: a matrix gets the largest size that divides its columns. */
+  readonly blockSize: BlockSize;
   /** Type of activations and KV. */
   readonly type: 'float32' | 'float16';
 }
@@ -181,14 +189,15 @@ export const trimmed = (inputs: readonly string[]): string[] =>
  * wanted.
  */
 export function blockFormat(
-  { precision }: Pick<GraphContext, 'precision'>,
-  { blocks }: Pick<Matrix, 'blocks'>,
+  { precision, blockSize }: Pick<GraphContext, 'precision' | 'blockSize'>,
+  { blocks, columns }: Pick<Matrix, 'blocks' | 'columns'>,
   minBits: 4 | 8 = 4,
 ): BlockFormat | null {
   const weightBits = bitsOf(precision);
   if (weightBits === null) return null;
   const bits = Math.max(weightBits, minBits) as 4 | 8;
-  return blocks !== null && blocks.bits <= bits ? blocks : { bits, blockSize: BLOCK_SIZE };
+  if (blocks !== null && blocks.bits <= bits) return blocks;
+  return { bits, blockSize: BLOCK_SIZES.find((size) => size <= blockSize && columns % size === 0) ?? 32 };
 }
 
 /** Adds levels [rows, blocks, bytes] and scales [rows, blocks], as MatMulNBits reads them. */
@@ -205,7 +214,7 @@ export function blockTensors(
       const read =
         blocks === format
           ? await blocks.read(first, count)
-          : quantizer.quantize(await matrix.readRows(first, count), columns, format.bits);
+          : quantizer.quantize(await matrix.readRows(first, count), columns, format);
       await emit(0, read.levels);
       await emit(1, bytesOf(read.scales));
     });

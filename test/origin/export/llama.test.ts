@@ -55,6 +55,26 @@ describe('a Llama from safetensors', () => {
     },
   );
 
+  it.each(['int8', 'int4'] as const)(
+    'in %s and blocks of at most 128 has the largest that divide its columns, and the same bits in a batch',
+    async (precision) => {
+      const sizes = { hidden: 128, intermediate: 192, heads: 6, headSize: 16 };
+      const { directory } = writeLlama(temporaryDirectory(), sizes);
+      const { directory: model } = await built(directory, { precision, blockSize: 128 });
+      const { nodes } = readGraph(readFileSync(join(model, 'model.onnx')));
+      const products = nodes.filter(({ operator }) => operator === 'MatMulNBits');
+      const blocks = new Map(products.map(({ integers }) => [integers.get('K'), integers.get('block_size')]));
+      expect(blocks).toEqual(
+        new Map([
+          [128, 128],
+          [96, 32],
+          [192, 64],
+        ]),
+      );
+      await expectSameBits(await openRunner(model));
+    },
+  );
+
   it('in int8f32 loses less than in int8 if a channel is far out of the range of the others', async () => {
     const folder = temporaryDirectory();
     const { directory, tensors } = writeLlama(folder);

@@ -25,26 +25,27 @@ function errorWith(block: Float32Array, scale: number): number {
 describe('the quantizer', () => {
   const quantizer = new Quantizer();
 
-  it('rounds to 8 bits within half a step, and the largest value exactly', () => {
-    const values = weights(64 * BLOCK);
-    const { levels, scales } = quantizer.quantize(values, 4 * BLOCK, 8);
+  it.each([32, 64, 128])('rounds blocks of %i to 8 bits within half a step, the largest exactly', (size) => {
+    const values = weights(64 * size);
+    const { levels, scales } = quantizer.quantize(values, 4 * size, { bits: 8, blockSize: size });
+    expect(scales).toHaveLength(64);
     for (const [index, value] of values.entries()) {
-      const scale = scales[Math.floor(index / BLOCK)]!;
+      const scale = scales[Math.floor(index / size)]!;
       expect(Math.abs(value - levelAt(levels, index, 8) * scale)).toBeLessThanOrEqual(scale * 0.5001);
     }
     for (const [block, scale] of scales.entries()) {
-      const largest = Math.max(...values.subarray(block * BLOCK, (block + 1) * BLOCK).map(Math.abs));
+      const largest = Math.max(...values.subarray(block * size, (block + 1) * size).map(Math.abs));
       expect(scale).toBeCloseTo(largest / 127, 7);
     }
   });
 
-  it('finds 4-bit scales close to the best of a fine search, and better than the largest value / −8', () => {
-    const values = weights(64 * BLOCK);
-    const { levels, scales } = quantizer.quantize(values, BLOCK, 4);
+  it.each([32, 64, 128])('finds 4-bit scales of blocks of %i close to the best of a fine search', (size) => {
+    const values = weights(64 * size);
+    const { levels, scales } = quantizer.quantize(values, size, { bits: 4, blockSize: size });
     let [own, best, plain] = [0, 0, 0];
     for (const [block, scale] of scales.entries()) {
-      const part = values.subarray(block * BLOCK, (block + 1) * BLOCK);
-      own += part.reduce((sum, x, i) => sum + (x - levelAt(levels, block * BLOCK + i, 4) * scale) ** 2, 0);
+      const part = values.subarray(block * size, (block + 1) * size);
+      own += part.reduce((sum, x, i) => sum + (x - levelAt(levels, block * size + i, 4) * scale) ** 2, 0);
       const extreme = part.reduce((most, x) => (Math.abs(x) > Math.abs(most) ? x : most), 0);
       const tried = Array.from({ length: 400 }, (_, i) => errorWith(part, extreme / (-4 - i / 50)));
       const mirrored = Array.from({ length: 400 }, (_, i) => errorWith(part, extreme / (4 + i / 50)));
@@ -57,7 +58,7 @@ describe('the quantizer', () => {
 
   it.each([4, 8] as const)('fills incomplete blocks of %i bits with the level of zero', (bits) => {
     const values = weights(3 * 40);
-    const { levels, scales } = quantizer.quantize(values, 40, bits);
+    const { levels, scales } = quantizer.quantize(values, 40, { bits, blockSize: BLOCK });
     expect(scales).toHaveLength(6);
     for (let row = 0; row < 3; row++) {
       for (let i = 40; i < 64; i++) expect(levelAt(levels, row * 64 + i, bits)).toBe(0);
@@ -72,7 +73,7 @@ describe('the quantizer', () => {
     (bits) => {
       const values = new Float32Array(2 * BLOCK);
       values[40] = 1e-40;
-      const { levels, scales } = quantizer.quantize(values, BLOCK, bits);
+      const { levels, scales } = quantizer.quantize(values, BLOCK, { bits, blockSize: BLOCK });
       expect([...scales]).toEqual([0, 0]);
       expect(Array.from({ length: 64 }, (_, i) => levelAt(levels, i, bits))).toEqual(Array(64).fill(0));
     },
@@ -80,8 +81,8 @@ describe('the quantizer', () => {
 
   it.each([4, 8] as const)('quantizes more values than one call of the kernel takes, to %i bits', (bits) => {
     const values = weights(2 ** 20 + 64);
-    const all = quantizer.quantize(values, BLOCK, bits);
-    const last = quantizer.quantize(values.subarray(2 ** 20), BLOCK, bits);
+    const all = quantizer.quantize(values, BLOCK, { bits, blockSize: BLOCK });
+    const last = quantizer.quantize(values.subarray(2 ** 20), BLOCK, { bits, blockSize: BLOCK });
     expect(all.scales.slice(-2)).toEqual(last.scales);
     expect(all.levels.slice(-last.levels.length)).toEqual(last.levels);
   });
@@ -89,8 +90,8 @@ describe('the quantizer', () => {
   it.each([NaN, Infinity, -Infinity])('refuses %d', (value) => {
     const values = weights(2 * BLOCK);
     values[37] = value;
-    expect(() => quantizer.quantize(values, BLOCK, 8)).toThrow(RangeError);
-    expect(() => quantizer.quantize(values, BLOCK, 4)).toThrow(RangeError);
+    for (const bits of [4, 8] as const)
+      expect(() => quantizer.quantize(values, BLOCK, { bits, blockSize: BLOCK })).toThrow(RangeError);
   });
 
   it('is compiled from its source', async () => {

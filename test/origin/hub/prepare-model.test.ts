@@ -51,7 +51,7 @@ function context(endpoint = hub.endpoint, offline = false): PrepareContext {
 }
 
 const prepare = (name = NAME, request: Partial<PrepareRequest> = {}, from = context()) =>
-  prepareModel({ name, revision: 'main', precision: 'fp32', ...request }, from);
+  prepareModel({ name, revision: 'main', precision: 'fp32', blockSize: 32, ...request }, from);
 
 const messageOf = (work: Promise<unknown>): Promise<string> =>
   work.then(
@@ -99,6 +99,13 @@ describe('a repository of safetensors', () => {
     const second = await prepare();
     expect(second).toEqual({ ...first, built: null });
     expect(hub.seen.slice(requests).map(({ method }) => method)).toEqual(['GET']); // the listing
+  });
+
+  it('is built again with another block size', async () => {
+    const { directory } = await prepare(NAME, { precision: 'int8' });
+    const larger = await prepare(NAME, { precision: 'int8', blockSize: 128 });
+    expect(larger.built).not.toBeNull();
+    expect(larger.directory).not.toBe(directory);
   });
 
   it('is built again from a new commit, whose unchanged files are not fetched again', async () => {

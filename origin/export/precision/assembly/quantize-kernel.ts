@@ -1,8 +1,8 @@
-// Quantization of blocks of 32 float32 values, in AssemblyScript (a TypeScript-like language for
-// WebAssembly). All arguments but `blocks` are byte addresses.
+// Quantization of blocks of float32 values, in AssemblyScript (a TypeScript-like language for WebAssembly).
+// `blockBytes` is the size of a block's values, a multiple of 128. The other arguments but `blocks` are byte
+// addresses.
 // Build: npm run build:kernel. The result is committed in quantize-kernel-binary.ts.
 
-const BLOCK_BYTES: usize = 128;
 const VECTOR_BYTES: usize = 16;
 /** Blocks whose largest magnitude is below are zero: their scales would be subnormal. */
 const LEAST: f32 = 1e-35;
@@ -23,12 +23,18 @@ function sumOfLanes(x: v128): f32 {
 }
 
 /** 8 bits: scale = max |x| / 127, level = round(x / scale) + 128. Returns 0 if a value is NaN or infinite. */
-export function quantize8(values: usize, blocks: i32, levels: usize, scales: usize): i32 {
+export function quantize8(
+  values: usize,
+  blocks: i32,
+  blockBytes: usize,
+  levels: usize,
+  scales: usize,
+): i32 {
   const infinity = f32x4.splat(Infinity);
   let valid = i32x4.splat(-1);
   for (; blocks > 0; blocks--) {
     let most = f32x4.splat(0);
-    for (let at = values; at < values + BLOCK_BYTES; at += VECTOR_BYTES) {
+    for (let at = values; at < values + blockBytes; at += VECTOR_BYTES) {
       const magnitude = f32x4.abs(v128.load(at));
       valid = v128.and(valid, f32x4.lt(magnitude, infinity));
       most = f32x4.pmax(most, magnitude);
@@ -37,7 +43,7 @@ export function quantize8(values: usize, blocks: i32, levels: usize, scales: usi
     const isZero = largest < LEAST;
     f32.store(scales, isZero ? 0 : largest / 127);
     const factor = f32x4.splat(isZero ? 0 : 127 / largest);
-    for (const end = values + BLOCK_BYTES; values < end; values += 4 * VECTOR_BYTES) {
+    for (const end = values + blockBytes; values < end; values += 4 * VECTOR_BYTES) {
       const low = i16x8.narrow_i32x4_s(scaled(values, factor), scaled(values + VECTOR_BYTES, factor));
       const high = i16x8.narrow_i32x4_s(
         scaled(values + 2 * VECTOR_BYTES, factor),
@@ -65,14 +71,14 @@ const TRIES: usize = 3;
 let fittedScale: f32 = 0;
 let fittedGain: f32 = 0;
 
-function fit(values: usize, scale: f32): void {
+function fit(values: usize, blockBytes: usize, scale: f32): void {
   const inverse = f32x4.splat(1 / scale);
   let products = f32x4.splat(0);
   let squares = f32x4.splat(0);
   // Two sums: each waits for its last addition.
   let products2 = products;
   let squares2 = squares;
-  for (let at = values; at < values + BLOCK_BYTES; at += 2 * VECTOR_BYTES) {
+  for (let at = values; at < values + blockBytes; at += 2 * VECTOR_BYTES) {
     const x = v128.load(at);
     const y = v128.load(at, VECTOR_BYTES);
     const level = levelOf(x, inverse);
@@ -100,13 +106,19 @@ function levelOf(x: v128, inverse: v128): v128 {
  * replaced by the best scale for its levels. The best of those gives levels once more. Levels of even index
  * are in the low bits. Returns 0 if a value is NaN or infinite.
  */
-export function quantize4(values: usize, blocks: i32, levels: usize, scales: usize): i32 {
+export function quantize4(
+  values: usize,
+  blocks: i32,
+  blockBytes: usize,
+  levels: usize,
+  scales: usize,
+): i32 {
   const infinity = f32x4.splat(Infinity);
   let valid = i32x4.splat(-1);
   for (; blocks > 0; blocks--) {
     let most = f32x4.splat(0);
     let least = f32x4.splat(0);
-    for (let at = values; at < values + BLOCK_BYTES; at += VECTOR_BYTES) {
+    for (let at = values; at < values + blockBytes; at += VECTOR_BYTES) {
       const x = v128.load(at);
       valid = v128.and(valid, f32x4.lt(f32x4.abs(x), infinity));
       most = f32x4.pmax(most, x);
@@ -119,7 +131,7 @@ export function quantize4(values: usize, blocks: i32, levels: usize, scales: usi
     if (abs(extreme) >= LEAST) {
       let gain: f32 = -1;
       for (let index: usize = 0; index <= TRIES; index++) {
-        fit(values, index < TRIES ? extreme / f32.load(EXTREMES + (index << 2)) : scale);
+        fit(values, blockBytes, index < TRIES ? extreme / f32.load(EXTREMES + (index << 2)) : scale);
         if (fittedGain > gain) {
           gain = fittedGain;
           scale = fittedScale;
@@ -128,7 +140,7 @@ export function quantize4(values: usize, blocks: i32, levels: usize, scales: usi
     }
     f32.store(scales, scale);
     const inverse = f32x4.splat(scale == 0 ? 0 : 1 / scale);
-    for (const end = values + BLOCK_BYTES; values < end; values += 4 * VECTOR_BYTES) {
+    for (const end = values + blockBytes; values < end; values += 4 * VECTOR_BYTES) {
       const a = i32x4.trunc_sat_f32x4_s(levelOf(v128.load(values), inverse));
       const b = i32x4.trunc_sat_f32x4_s(levelOf(v128.load(values, VECTOR_BYTES), inverse));
       const c = i32x4.trunc_sat_f32x4_s(levelOf(v128.load(values, 2 * VECTOR_BYTES), inverse));

@@ -65,7 +65,7 @@ function shapesOf({ name, config }: PublishedModel): Shapes {
     widthOf: () => Number(config.word_embed_proj_dim),
   };
   const graph = new GraphBuilder('none');
-  const context = { graph, precision: 'fp32', type: 'float32', quantizer: null } as const;
+  const context = { graph, precision: 'fp32', type: 'float32', blockSize: 32 } as const;
   writeDecoder({ ...context, weights: weights as unknown as MatrixReader, quantizer: null as never }, design);
   return shapes;
 }
