@@ -1,5 +1,9 @@
 import { siteTest as test } from '../../support/browser/site-test.ts';
+import { sharedSystem } from '../../support/shared-system.ts';
 import { WALKS } from './walks.ts';
+
+// Its start is not a part of the first walk's time.
+sharedSystem();
 
 test('the comparison works, is accessible, and loads without an error and from this host only', ({
   visit,
