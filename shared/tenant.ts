@@ -96,3 +96,7 @@ export interface Principal {
   readonly tenant: Tenant;
   readonly key: ApiKey;
 }
+
+/** Returns whether the key is neither revoked nor expired. */
+export const isActive = (key: ApiKey, now: number): boolean =>
+  (key.revokedAt === null || key.revokedAt > now) && (key.expiresAt === null || key.expiresAt > now);

@@ -135,6 +135,14 @@ export const usageAccount = z
   .nullable();
 export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
 
+/** The upstreams' answer about the usage of a generation. */
+export interface KnownAccount {
+  /** Null if no upstream that answered knows the account. */
+  readonly account: UsageAccount | null;
+  /** True if all upstreams have answered. */
+  readonly complete: boolean;
+}
+
 /**
  * GET /usage?under=… of the origin: the accounts whose names begin with this text; null from an origin
  * without lists.

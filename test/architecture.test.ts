@@ -38,7 +38,8 @@ const isVirtual = (name: string) => /^(cloudflare|node|virtual):/.test(name);
 /** Workspaces that each workspace may import. */
 const ALLOWED_WORKSPACES: Readonly<Record<string, readonly string[]>> = {
   '@continuo/shared': [],
-  '@continuo/worker': ['@continuo/shared'],
+  '@continuo/limits': ['@continuo/shared'],
+  '@continuo/worker': ['@continuo/limits', '@continuo/shared'],
   '@continuo/site': ['@continuo/shared', '@continuo/worker'],
   // The origin fetches models and has them built; the builder writes what the origin's reader of ONNX files
   // reads.
@@ -127,7 +128,7 @@ describe('packages', () => {
 
   test('shared and the Worker load nothing of Node, and the page no build', () => {
     const edge = sources.filter(({ file }) =>
-      ['@continuo/shared', '@continuo/worker'].includes(workspaceOf(file)!),
+      ['@continuo/limits', '@continuo/shared', '@continuo/worker'].includes(workspaceOf(file)!),
     );
     expect(forbiddenImports(edge, (name) => !name.startsWith('node:'))).toEqual([]);
     const page = inFolder('worker/site').filter(({ file }) => !isSiteBuild(file));

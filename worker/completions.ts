@@ -1,3 +1,5 @@
+import { endUserHash } from '@continuo/limits/end-user.ts';
+import { begin } from '@continuo/limits/hold.ts';
 import { completionRequest, documentedCompletionRequest } from '@continuo/shared/completion.ts';
 import { completionChunk, completionResponse } from '@continuo/shared/completion-response.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
@@ -15,6 +17,7 @@ import { startGeneration } from './generation/generation-start.ts';
 import { priceOf } from './generation/model-price.ts';
 import { plainResponse } from './generation/plain-response.ts';
 import { streamResponse } from './generation/relay.ts';
+import { boundsOf, costOf } from './generation/request-cost.ts';
 import { checkCapabilities, DEFAULT_NAME, longestList, resolveModel } from './generation/resolve-model.ts';
 import {
   COMPLETION_HEADERS,
@@ -24,9 +27,6 @@ import {
 } from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
 import type { RequestContext } from './http/request-context.ts';
-import { endUserHash } from './limits/end-user.ts';
-import { begin } from './limits/hold.ts';
-import { boundsOf, costOf } from './limits/request-cost.ts';
 import { type Operation, type OperationInput, operation } from './operations/operation.ts';
 import { COMPLETION } from './operations/operation-errors.ts';
 import type { ServiceTier } from './prices/price-list.ts';

@@ -1,3 +1,5 @@
+import { begin } from '@continuo/limits/hold.ts';
+import { NO_USAGE } from '@continuo/limits/usage/usage-record.ts';
 import {
   publicDetokenizeResponse,
   publicTokenizeResponse,
@@ -22,12 +24,10 @@ import { longestList, resolveModel } from './generation/resolve-model.ts';
 import { BODY_HEADERS } from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
 import type { RequestContext } from './http/request-context.ts';
-import { begin } from './limits/hold.ts';
 import { modelQuery } from './models.ts';
 import { type Operation, type OperationInput, operation } from './operations/operation.ts';
 import { TOKENIZER } from './operations/operation-errors.ts';
 import type { TokenizerService } from './upstreams/upstream.ts';
-import { NO_USAGE } from './usage/usage-record.ts';
 
 interface TokenizerTarget {
   readonly principal: Principal;

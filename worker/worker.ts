@@ -1,8 +1,13 @@
+import { isolateLimiters } from '@continuo/limits/isolate-limiter.ts';
+import { recentBlocks } from '@continuo/limits/recent-blocks.ts';
+import { requestName } from '@continuo/limits/usage/reservation-id.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
+import { type Backoff, settleAll } from '@continuo/shared/retry.ts';
 import { toHex } from '@continuo/shared/signing.ts';
 import { eraseAgain } from './admin/erasure.ts';
 import { moveUsage } from './admin/move-usage.ts';
+import { currentPrincipal } from './auth/auth.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import type { Env } from './env/env.ts';
 import type { InnerRequestProps } from './env/replay-protocol.ts';
@@ -16,16 +21,12 @@ import type { Reply, RequestContext } from './http/request-context.ts';
 import { incomingRequestId, traceparentOf } from './http/request-context.ts';
 import { addCommonHeaders, errorResponse, misconfiguredResponse } from './http/responses.ts';
 import { createRouter } from './http/router.ts';
-import { isolateLimiters } from './limits/isolate-limiter.ts';
-import { recentBlocks } from './limits/recent-blocks.ts';
 import { PriceList } from './prices/price-list.ts';
 import { ROUTES } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
-import { type Backoff, settleAll } from './timers/retry.ts';
 import { Timings } from './timers/timings.ts';
 import { UpstreamDirectory } from './upstreams/upstream-directory.ts';
-import { requestName } from './usage/reservation-id.ts';
 
 const now = (): number => Date.now();
 
@@ -92,7 +93,7 @@ function createContext(
   };
   const { randomHex } = isolate;
   const { completion = randomHex(16), batchKey = null } = innerProps(background);
-  return {
+  const context: RequestContext = {
     // A spread after other fields, or a second one, would copy one field at a time.
     ...isolate,
     settings: batchKey === null ? isolate.settings : { ...isolate.settings, EARLY_ANSWER_MS: NEVER_MS },
@@ -109,8 +110,10 @@ function createContext(
     timers: new RequestTimers(now),
     traceparent: traceparentOf(request, randomHex),
     now,
+    currentPrincipal: (caller) => currentPrincipal(caller, context),
     waitUntil: (work) => background.waitUntil(work),
   };
+  return context;
 }
 
 function finish(response: Response, request: Request, context: RequestContext, code = ''): Response {

@@ -4,6 +4,7 @@ import path from 'node:path';
 /** Folders of the workspaces by package name, nested ones first. */
 export const WORKSPACES: Readonly<Record<string, string>> = {
   '@continuo/site': 'worker/site',
+  '@continuo/limits': 'worker/limits',
   '@continuo/cli': 'origin/cli',
   '@continuo/export': 'origin/export',
   '@continuo/grammar': 'origin/grammar',

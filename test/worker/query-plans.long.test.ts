@@ -1,4 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
+import * as summary from '../../worker/limits/usage/usage-summary.ts';
+import { ALL_SUMS } from '../../worker/limits/usage/usage-sums.ts';
 import * as prices from '../../worker/prices/price-store.ts';
 import * as audit from '../../worker/tenants/audit-log.ts';
 import * as credits from '../../worker/tenants/credit-store.ts';
@@ -7,11 +9,9 @@ import * as plans from '../../worker/tenants/plan-store.ts';
 import * as storedKeys from '../../worker/tenants/stored-key.ts';
 import * as tenants from '../../worker/tenants/tenant-store.ts';
 import * as webhooks from '../../worker/tenants/webhook-store.ts';
-import * as summary from '../../worker/usage/usage-summary.ts';
-import { ALL_SUMS } from '../../worker/usage/usage-sums.ts';
 import { ENTRY } from './support/audit-entry.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
-import { EVERYTHING } from './usage/usage-fixtures.ts';
+import { EVERYTHING } from './limits/usage/usage-fixtures.ts';
 
 /** Checks SQLite's plan of every statement that the Worker sends to its databases. */
 

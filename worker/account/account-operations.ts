@@ -1,3 +1,6 @@
+import { unchecked } from '@continuo/limits/limit-errors.ts';
+import { askTenant } from '@continuo/limits/limiter-client.ts';
+import type { BudgetUse } from '@continuo/limits/quota/protocol.ts';
 import { pageQuery } from '@continuo/shared/account-fields.ts';
 import { ApiError, type ErrorCode } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
@@ -26,10 +29,7 @@ import {
   usesOf,
 } from '../admin/key-operations.ts';
 import { unavailable, usageList } from '../admin/usage-operations.ts';
-import type { BudgetUse } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { askTenant } from '../limits/ask-tenant.ts';
-import { unchecked } from '../limits/limit-errors.ts';
 import { type Operation, operation } from '../operations/operation.ts';
 import { csvResponse } from './csv.ts';
 import { checkGrant, checkHolds, granted } from './grant.ts';

@@ -1,8 +1,8 @@
+import { DAY_MS } from '@continuo/limits/usage/usage-sums.ts';
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import * as z from 'zod';
 import type { Operation } from '../operations/operation.ts';
 import { listEntries, type NumberedEntry } from '../tenants/audit-log.ts';
-import { DAY_MS } from '../usage/usage-sums.ts';
 import { page } from './admin-objects.ts';
 import { adminOperation } from './admin-operation.ts';
 import { daysOf } from './usage-operations.ts';

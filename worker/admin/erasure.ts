@@ -1,14 +1,14 @@
+import { callHome } from '@continuo/limits/limiter-client.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { retry, settleAll } from '@continuo/shared/retry.ts';
 import * as z from 'zod';
 import { batchRunOf, listRecords } from '../batches/batch-record.ts';
 import { deleteAllObjects } from '../files/file-store.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { callHome } from '../limits/limiter-client.ts';
 import type { EntryMaker } from '../operations/operation.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import { erasedTenants, eraseTenant, readTenant } from '../tenants/tenant-store.ts';
 import { afterAlone } from '../timers/request-timers.ts';
-import { retry, settleAll } from '../timers/retry.ts';
 import { existing } from './admin-objects.ts';
 
 export const erasureQuery = z.strictObject({

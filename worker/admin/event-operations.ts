@@ -1,3 +1,4 @@
+import { askTenant, callHome } from '@continuo/limits/limiter-client.ts';
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
@@ -5,8 +6,6 @@ import * as z from 'zod';
 import { tenantSecret } from '../delivery/delivery.ts';
 import { targetProblem } from '../delivery/target.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { askTenant } from '../limits/ask-tenant.ts';
-import { callHome } from '../limits/limiter-client.ts';
 import type { EntryMaker, Operation } from '../operations/operation.ts';
 import { runAudited } from '../tenants/audit-log.ts';
 import { readTenant } from '../tenants/tenant-store.ts';

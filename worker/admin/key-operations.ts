@@ -1,3 +1,4 @@
+import { askTenant, syncBlock } from '@continuo/limits/limiter-client.ts';
 import { listOf, type pageQuery } from '@continuo/shared/account-fields.ts';
 import { newApiKey, newCheckedId } from '@continuo/shared/api-key.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
@@ -14,8 +15,6 @@ import {
 import { importSigningKey, sha256Hex } from '@continuo/shared/signing.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
-import { askTenant } from '../limits/ask-tenant.ts';
-import { syncBlock } from '../limits/limiter-client.ts';
 import type { EntryMaker, Operation } from '../operations/operation.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {

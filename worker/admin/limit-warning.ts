@@ -1,7 +1,7 @@
+import { askTenant } from '@continuo/limits/limiter-client.ts';
+import type { BudgetUse } from '@continuo/limits/quota/protocol.ts';
 import type { SomeLimits, TenantLimits } from '@continuo/shared/tenant.ts';
-import type { BudgetUse } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { askTenant } from '../limits/ask-tenant.ts';
 import { readKey } from '../tenants/stored-key.ts';
 
 /** The limits of a key that can exceed what is left of its tenant's. A cost also reduces the balance. */

@@ -1,16 +1,15 @@
+import { askTenant, callHome } from '@continuo/limits/limiter-client.ts';
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { characters, integer, unixSeconds } from '@continuo/shared/json-fields.ts';
+import { retry } from '@continuo/shared/retry.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
-import { askTenant } from '../limits/ask-tenant.ts';
-import { callHome } from '../limits/limiter-client.ts';
 import type { EntryMaker, Operation } from '../operations/operation.ts';
 import { insertPrice, listPrices, type ModelPrice } from '../prices/price-store.ts';
 import { type Credit, insertCredits, listCredits, readCredit } from '../tenants/credit-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
-import { retry } from '../timers/retry.ts';
 import { existing, page } from './admin-objects.ts';
 import { adminOperation } from './admin-operation.ts';
 import { priceWarning } from './price-warning.ts';

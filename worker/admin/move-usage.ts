@@ -1,7 +1,7 @@
+import { askTenant } from '@continuo/limits/limiter-client.ts';
+import { settleAll } from '@continuo/shared/retry.ts';
 import type { Env } from '../env/env.ts';
-import { askTenant } from '../limits/ask-tenant.ts';
 import { afterAlone } from '../timers/request-timers.ts';
-import { settleAll } from '../timers/retry.ts';
 
 /** A run of the daily work may call so many objects. */
 const TENANTS_PER_RUN = 500;

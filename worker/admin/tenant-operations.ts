@@ -1,3 +1,4 @@
+import { syncBlock } from '@continuo/limits/limiter-client.ts';
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { toCamelCase } from '@continuo/shared/field-names.ts';
@@ -11,7 +12,6 @@ import {
 } from '@continuo/shared/tenant-objects.ts';
 import type * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
-import { syncBlock } from '../limits/limiter-client.ts';
 import type { EntryMaker, Operation } from '../operations/operation.ts';
 import type { AuditEntry } from '../tenants/audit-log.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';

@@ -1,12 +1,12 @@
+import { endUserHash } from '@continuo/limits/end-user.ts';
+import { askTenant } from '@continuo/limits/limiter-client.ts';
+import { querySummary } from '@continuo/limits/usage/usage-summary.ts';
+import { DAY_MS, dayName, type UsageQuestion, type UsageSums } from '@continuo/limits/usage/usage-sums.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { usageQuery, usageResponse } from '@continuo/shared/usage-queries.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
-import { askTenant } from '../limits/ask-tenant.ts';
-import { endUserHash } from '../limits/end-user.ts';
 import type { Operation } from '../operations/operation.ts';
-import { querySummary } from '../usage/usage-summary.ts';
-import { DAY_MS, dayName, type UsageQuestion, type UsageSums } from '../usage/usage-sums.ts';
 import { adminOperation } from './admin-operation.ts';
 
 const mean = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);

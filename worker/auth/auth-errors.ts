@@ -1,7 +1,6 @@
 import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
+import { CHALLENGE } from '@continuo/shared/key-errors.ts';
 import type { Scope } from '@continuo/shared/tenant.ts';
-
-const CHALLENGE = { 'www-authenticate': 'Bearer' };
 
 export const missingKey = (): ApiError =>
   new ApiError(
@@ -9,10 +8,6 @@ export const missingKey = (): ApiError =>
     "You didn't provide an API key. Send it as a header: Authorization: Bearer YOUR_KEY.",
     { headers: CHALLENGE },
   );
-
-/** The same error for malformed, unknown, wrong, expired and revoked keys, to reveal nothing about a key. */
-export const invalidKey = (): ApiError =>
-  new ApiError('invalid_api_key', 'Incorrect API key provided.', { headers: CHALLENGE });
 
 export const insufficientScope = (scope: Scope): ApiError =>
   new ApiError('insufficient_scope', `This API key lacks the scope '${scope}'. Use a key that has it.`);
@@ -25,9 +20,6 @@ export const insufficientRole = (role: string | null): ApiError =>
     'insufficient_scope',
     `The role '${role}' of this admin key may not do this. Use another key.`,
   );
-
-export const suspended = (): ApiError =>
-  new ApiError('tenant_suspended', 'This account is suspended. Contact the operator of this endpoint.');
 
 /** The flood limits count approximately and per place, so the wait is fixed: 10 s. */
 export const flooded = (): ApiError =>

@@ -1,22 +1,16 @@
 import { apiKeyId } from '@continuo/shared/api-key.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { invalidKey, suspended } from '@continuo/shared/key-errors.ts';
+import { retry } from '@continuo/shared/retry.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
-import type { ApiKey, Principal, Scope } from '@continuo/shared/tenant.ts';
+import { type ApiKey, isActive, type Principal, type Scope } from '@continuo/shared/tenant.ts';
+import { requireInTime } from '@continuo/shared/time-limit.ts';
 import { provisionalDialect } from '../dialects/dialect.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { isWithin } from '../tenants/address-ranges.ts';
 import { BOOTSTRAP_ADMIN, DEVELOPMENT } from '../tenants/built-in.ts';
 import { type KeyReading, readKey, type StoredKey } from '../tenants/stored-key.ts';
-import { retry } from '../timers/retry.ts';
-import { requireInTime } from '../timers/time-limit.ts';
-import {
-  addressNotAllowed,
-  flooded,
-  insufficientScope,
-  invalidKey,
-  missingKey,
-  suspended,
-} from './auth-errors.ts';
+import { addressNotAllowed, flooded, insufficientScope, missingKey } from './auth-errors.ts';
 
 /**
  * Returns the tenant and key of the caller.
@@ -189,10 +183,6 @@ function sameHash(left: string, right: string): boolean {
 
 /** Unknown keys are compared with this hash, so that they take as long as known keys. */
 const NO_HASH = '0'.repeat(64);
-
-/** Returns whether the key is neither revoked nor expired. */
-export const isActive = (key: ApiKey, now: number): boolean =>
-  (key.revokedAt === null || key.revokedAt > now) && (key.expiresAt === null || key.expiresAt > now);
 
 /**
  * Returns the network that an address is rate-limited by: the address itself for IPv4, the /64 prefix for

@@ -1,5 +1,5 @@
+import type { TenantLimiterRpc } from '@continuo/limits/quota/protocol.ts';
 import type { BatchRunRpc } from './batch-protocol.ts';
-import type { TenantLimiterRpc } from './limiter-protocol.ts';
 import type { IdempotentAnswerRpc, StreamTailRpc } from './replay-protocol.ts';
 import type { Variables } from './settings.ts';
 

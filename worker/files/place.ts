@@ -1,7 +1,7 @@
-import type { PlaceClaim } from '../env/limiter-protocol.ts';
+import { unchecked } from '@continuo/limits/limit-errors.ts';
+import { callHome } from '@continuo/limits/limiter-client.ts';
+import type { PlaceClaim } from '@continuo/limits/quota/protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import { unchecked } from '../limits/limit-errors.ts';
-import { callHome } from '../limits/limiter-client.ts';
 
 /** Objects come to R2 within seconds of their claims, so only the newest can be both listed and claimed. */
 const NEWEST = 1_000;

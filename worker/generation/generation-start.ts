@@ -1,3 +1,4 @@
+import type { Hold } from '@continuo/limits/hold.ts';
 import {
   type GenerationRequest,
   type OriginModel,
@@ -8,11 +9,10 @@ import type { Principal } from '@continuo/shared/tenant.ts';
 import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import { logUpstreamFailure } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import type { Hold } from '../limits/hold.ts';
-import { costWith } from '../limits/request-cost.ts';
 import type { Catalogue } from '../upstreams/pool.ts';
 import type { Envelope } from './format/completion-json.ts';
 import { Generation } from './generation.ts';
+import { costWith } from './request-cost.ts';
 
 /** A request that has passed admission. */
 interface AdmittedRequest {

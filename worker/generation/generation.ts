@@ -1,3 +1,6 @@
+import type { Hold } from '@continuo/limits/hold.ts';
+import type { Outcome } from '@continuo/limits/outcome.ts';
+import { NO_USAGE } from '@continuo/limits/usage/usage-record.ts';
 import { ApiError, errorFromWire, toApiError } from '@continuo/shared/errors.ts';
 import {
   type EventOf,
@@ -5,14 +8,11 @@ import {
   isTerminal,
   needsCompilation,
 } from '@continuo/shared/generation.ts';
+import type { After } from '@continuo/shared/time-limit.ts';
 import { UsageTally } from '@continuo/shared/usage.ts';
 import { type ParsedCompletion, withOriginalFieldNames } from '../dialects/parsed-completion.ts';
-import type { Hold } from '../limits/hold.ts';
-import type { Outcome } from '../limits/outcome.ts';
-import type { After } from '../timers/request-timers.ts';
 import type { EventBatches } from '../upstreams/upstream.ts';
 import { causeOf } from '../upstreams/upstream-errors.ts';
-import { NO_USAGE } from '../usage/usage-record.ts';
 import type { Envelope } from './format/completion-json.ts';
 
 type Batch = readonly GenerationEvent[];

@@ -1,6 +1,6 @@
+import type { Price } from '@continuo/limits/usage/price.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { RequestContext } from '../http/request-context.ts';
-import type { Price } from '../prices/price.ts';
 import type { ServiceTier } from '../prices/price-list.ts';
 import { readPrices } from '../prices/price-store.ts';
 

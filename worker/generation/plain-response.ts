@@ -1,10 +1,10 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import { withoutLineSeparators } from '@continuo/shared/framing.ts';
 import type { EventOf, GenerationEvent } from '@continuo/shared/generation.ts';
+import { inTime } from '@continuo/shared/time-limit.ts';
 import { reportBug } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonText } from '../http/responses.ts';
-import { inTime } from '../timers/time-limit.ts';
 import { ChoiceCollector } from './format/choice-collector.ts';
 import { ChoiceDeltas } from './format/choice-deltas.ts';
 import { completionJson } from './format/completion-json.ts';

@@ -1,11 +1,11 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
 import type { GenerationEvent } from '@continuo/shared/generation.ts';
+import { inTime } from '@continuo/shared/time-limit.ts';
 import { reportBug } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { errorBody, eventStreamResponse } from '../http/responses.ts';
 import { SilenceTimer } from '../timers/silence-timer.ts';
-import { inTime } from '../timers/time-limit.ts';
 import { StreamWriter } from './format/stream-writer.ts';
 import { doneOf, type Generation } from './generation.ts';
 

@@ -2,8 +2,8 @@ import { constraintFields } from '@continuo/shared/completion-constraints.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { parseExactly, withDigits } from '@continuo/shared/exact-numbers.ts';
+import { inTime } from '@continuo/shared/time-limit.ts';
 import type { Settings } from '../env/settings.ts';
-import { inTime } from '../timers/time-limit.ts';
 import { complexityFault, fieldWithLoneSurrogate } from './json-limits.ts';
 import type { RequestContext } from './request-context.ts';
 

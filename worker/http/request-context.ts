@@ -1,20 +1,13 @@
+import type { TenantLimiter } from '@continuo/limits/isolate-limiter.ts';
+import type { RecentBlock } from '@continuo/limits/recent-blocks.ts';
+import type { Backoff } from '@continuo/shared/retry.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Env } from '../env/env.ts';
-import type {
-  Block,
-  Claimant,
-  Renewal,
-  ReservationRequest,
-  ReservationResult,
-  SettlementRequest,
-  Spend,
-} from '../env/limiter-protocol.ts';
 import type { Settings } from '../env/settings.ts';
 import type { PriceList } from '../prices/price-list.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
 import type { RequestTimers } from '../timers/request-timers.ts';
-import type { Backoff } from '../timers/retry.ts';
 import type { Timings } from '../timers/timings.ts';
 import type { Catalogue } from '../upstreams/pool.ts';
 import type { UpstreamDirectory } from '../upstreams/upstream-directory.ts';
@@ -42,45 +35,6 @@ interface CallerState {
   endUser: string | null;
 }
 
-/** What calls of limiters need of the request that makes them. */
-export type LimiterCaller = Pick<
-  RequestContext,
-  'requestId' | 'env' | 'now' | 'randomHex' | 'waitUntil' | 'backoff' | 'timers'
->;
-
-/** The answer to a request for a reservation, which has this id. */
-export type Reserved = ReservationResult & { readonly requestId: string };
-
-/** This isolate's side of one tenant's limiter. */
-export interface TenantLimiter {
-  /**
-   * Reserves from a slice of the budgets, without a call. If that has too little, home decides, after this
-   * isolate has returned what it holds of the exceeded limit.
-   * @throws what the call of home throws; then the next call frees what it may have reserved
-   */
-  reserve(claimant: Claimant, caller: LimiterCaller): Promise<Reserved>;
-  /**
-   * Reserves more for a running request from a slice: all that the claimant wants, or as much as there is.
-   * Returns what it has reserved.
-   */
-  extend(claimant: Claimant, requestId: string, whole: boolean, caller: LimiterCaller): Spend;
-  /** Raises a reservation at home to the claimant's totals. */
-  raise(request: ReservationRequest, caller: LimiterCaller): Promise<ReservationResult>;
-  /** Asks whether there is room for a request; a slice of its key is room. Reserves nothing. */
-  probe(claimant: Claimant, caller: LimiterCaller): Promise<ReservationResult>;
-  /**
-   * Settles in the background, together with other requests.
-   * @param unused what the request has reserved and not spent
-   */
-  settle(settlement: SettlementRequest, unused: Spend, caller: LimiterCaller): void;
-  renew(requestId: string, renewal: Renewal, caller: LimiterCaller): void;
-  /** Returns whether home has said a moment ago, with another answer, that this key is not blocked. */
-  isKnownOpen(keyId: string, caller: LimiterCaller): boolean;
-}
-
-/** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */
-export type RecentBlock = (keyId: string, ask: () => Promise<Block | null>) => Promise<Block | null>;
-
 /** Everything that belongs to one request. Handlers get time, randomness and background work only here. */
 export interface RequestContext {
   readonly requestId: string;
@@ -107,6 +61,8 @@ export interface RequestContext {
   readonly timers: RequestTimers;
   /** W3C trace context of this request; the Worker sends it to the upstream. */
   readonly traceparent: string;
+  /** Returns the caller as the database has it now: limits and keys may change while it runs. */
+  currentPrincipal(caller: Principal): Promise<Principal>;
   /** Unix milliseconds. */
   now(): number;
   /** Returns `count` random bytes as lower-case hex. */

@@ -1,14 +1,14 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
+import { isOverloaded } from '@continuo/shared/retry.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import { currentPrincipal } from '../auth/auth.ts';
-import type { Claimant, EndUser, ReservationResult, Spend } from '../env/limiter-protocol.ts';
-import type { RequestContext, TenantLimiter } from '../http/request-context.ts';
-import { isOverloaded } from '../timers/retry.ts';
 import { endUserOf } from './end-user.ts';
+import type { HeldRequest } from './held-request.ts';
+import type { TenantLimiter } from './isolate-limiter.ts';
 import { limitError, limiterOverloaded, type Refusal, unchecked } from './limit-errors.ts';
 import { BUDGETS, type Budget } from './quota/budget.ts';
+import type { Claimant, EndUser, ReservationResult, Spend } from './quota/protocol.ts';
 import type { Subject } from './quota/state.ts';
-import type { RequestCost } from './request-cost.ts';
+import type { RequestCost } from './reservation.ts';
 import { spendFor } from './reservation.ts';
 
 /** Returns whether limits include one of these resources. */
@@ -23,12 +23,12 @@ export class Claim {
   readonly limiter: TenantLimiter;
   /** A limit of tokens applies to the request, or one of money if its tokens cost any. */
   readonly limitsSpend: boolean;
-  readonly context: RequestContext;
+  readonly context: HeldRequest;
   readonly #cost: RequestCost;
   #principal: Principal;
   #endUser: EndUser | null;
 
-  constructor(principal: Principal, cost: RequestCost, context: RequestContext) {
+  constructor(principal: Principal, cost: RequestCost, context: HeldRequest) {
     const { tenant, key } = principal;
     this.limiter = context.limiterOf(tenant.id);
     this.#cost = cost;
@@ -64,7 +64,7 @@ export class Claim {
 
   /** Reads the caller again: its limits and its key may change while the request runs. */
   async refresh(): Promise<void> {
-    this.#principal = await currentPrincipal(this.#principal, this.context);
+    this.#principal = await this.context.currentPrincipal(this.#principal);
     // The request is charged to its end user until its end, also if end users have no limits any more.
     this.#endUser = endUserOf(this.#principal, this.context.caller.endUser) ?? this.#endUser;
   }

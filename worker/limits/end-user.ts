@@ -1,6 +1,6 @@
 import { sha256Hex } from '@continuo/shared/signing.ts';
 import { type Limits, type Principal, UNLIMITED } from '@continuo/shared/tenant.ts';
-import type { EndUser } from '../env/limiter-protocol.ts';
+import type { EndUser } from './quota/protocol.ts';
 
 /** The limits of one end user, and those of tenants and keys that set them. */
 const LIMITS = [

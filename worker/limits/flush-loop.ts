@@ -1,4 +1,4 @@
-import type { LimiterCaller } from '../http/request-context.ts';
+import type { LimiterCaller } from './limiter-client.ts';
 
 /** Decisions wait this long for others before a call. */
 const FLUSH_MS = 100;

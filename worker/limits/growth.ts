@@ -1,7 +1,7 @@
-import type { ExceededLimit, ReservationResult, Spend } from '../env/limiter-protocol.ts';
 import type { Claim } from './claim.ts';
 import { limitName, unchecked } from './limit-errors.ts';
 import { isSome } from './quota/local-budgets.ts';
+import type { ExceededLimit, ReservationResult, Spend } from './quota/protocol.ts';
 import type { Reservation } from './reservation.ts';
 
 /** Pauses before another attempt if home does not answer. */

@@ -1,15 +1,14 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
-import type { Principal } from '@continuo/shared/tenant.ts';
-import { isActive } from '../auth/auth.ts';
-import type { Spend } from '../env/limiter-protocol.ts';
-import type { RequestContext } from '../http/request-context.ts';
+import { isActive, type Principal } from '@continuo/shared/tenant.ts';
 import { Claim } from './claim.ts';
 import { Growth } from './growth.ts';
+import type { HeldRequest } from './held-request.ts';
 import { callHome } from './limiter-client.ts';
 import { type Outcome, settlementOf } from './outcome.ts';
 import { isSome } from './quota/local-budgets.ts';
+import type { Spend } from './quota/protocol.ts';
 import { type Progress, Renewals } from './renewals.ts';
-import type { RequestCost, RequestTokens } from './request-cost.ts';
+import type { RequestCost, RequestTokens } from './reservation.ts';
 import { Reservation, spendFor } from './reservation.ts';
 
 /** The limits, as the rest of the Worker uses them. README.md defines their words. */
@@ -20,7 +19,7 @@ import { Reservation, spendFor } from './reservation.ts';
  * @throws ApiError 429, also if the limiter is overloaded; 401 or 403 if the key or tenant was blocked
  *   recently; 503 if the limiter fails
  */
-export async function begin(principal: Principal, cost: RequestCost, context: RequestContext): Promise<Hold> {
+export async function begin(principal: Principal, cost: RequestCost, context: HeldRequest): Promise<Hold> {
   const claim = new Claim(principal, cost, context);
   const first = spendFor(cost, claim.limitsSpend ? cost.tokens : cost.most);
   const reserve = () => claim.answered(claim.limiter.reserve(claim.of(first), context));

@@ -1,14 +1,9 @@
-import type {
-  LimiterAnswer,
-  LimiterCall,
-  ReservationRequest,
-  ReservationResult,
-} from '../env/limiter-protocol.ts';
-import type { LimiterCaller } from '../http/request-context.ts';
 import { FlushLoop } from './flush-loop.ts';
+import type { LimiterCaller } from './limiter-client.ts';
 import { callHome } from './limiter-client.ts';
 import { Exchange } from './quota/exchange.ts';
 import type { LocalBudgets } from './quota/local-budgets.ts';
+import type { LimiterAnswer, LimiterCall, ReservationRequest, ReservationResult } from './quota/protocol.ts';
 
 /**
  * Calls the home of one tenant for an isolate. Every call is made by a request, and no request waits for the

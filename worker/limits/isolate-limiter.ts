@@ -1,3 +1,9 @@
+import { isEndUser } from './end-user.ts';
+import { MAX_PAUSE_MS } from './flush-loop.ts';
+import { HomeLink } from './home-link.ts';
+import type { LimiterCaller as Caller } from './limiter-client.ts';
+import { NOTHING } from './quota/budget.ts';
+import { isSome, LocalBudgets } from './quota/local-budgets.ts';
 import type {
   Claimant,
   Renewal,
@@ -6,14 +12,8 @@ import type {
   Settlement,
   SettlementRequest,
   Spend,
-} from '../env/limiter-protocol.ts';
-import type { LimiterCaller as Caller, Reserved, TenantLimiter } from '../http/request-context.ts';
-import { NO_USAGE } from '../usage/usage-record.ts';
-import { isEndUser } from './end-user.ts';
-import { MAX_PAUSE_MS } from './flush-loop.ts';
-import { HomeLink } from './home-link.ts';
-import { NOTHING } from './quota/budget.ts';
-import { isSome, LocalBudgets } from './quota/local-budgets.ts';
+} from './quota/protocol.ts';
+import { NO_USAGE } from './usage/usage-record.ts';
 
 /** Attempts of a request that home refuses while slices of its tenant are on their way. */
 const ATTEMPTS = 3;
@@ -33,8 +33,14 @@ const UNHEARD: Settlement = {
   firstTokenMs: null,
 };
 
+/** The answer to a request for a reservation, which has this id. */
+export type Reserved = ReservationResult & { readonly requestId: string };
+
+/** An isolate's side of a tenant's limiter, without what only its class sees. */
+export type TenantLimiter = Omit<IsolateLimiter, 'isIdle'>;
+
 /** One isolate's side of a tenant's limiter: it decides from slices, and asks home for the rest. */
-export class IsolateLimiter implements TenantLimiter {
+export class IsolateLimiter {
   readonly #budgets: LocalBudgets;
   readonly #home: HomeLink;
 
@@ -48,6 +54,11 @@ export class IsolateLimiter implements TenantLimiter {
     return this.#home.isIdle;
   }
 
+  /**
+   * Reserves from a slice of the budgets, without a call. If that has too little, home decides, after this
+   * isolate has returned what it holds of the exceeded limit.
+   * @throws what the call of home throws; then the next call frees what it may have reserved
+   */
   async reserve(claimant: Claimant, caller: Caller): Promise<Reserved> {
     const here = this.#reserveHere(claimant, caller);
     if (here !== null) return here;
@@ -81,6 +92,10 @@ export class IsolateLimiter implements TenantLimiter {
     }
   }
 
+  /**
+   * Reserves more for a running request from a slice: all that the claimant wants, or as much as there is.
+   * Returns what it has reserved.
+   */
   extend(claimant: Claimant, requestId: string, whole: boolean, caller: Caller): Spend {
     if (claimant.endUser) return NOTHING;
     const spend = this.#budgets.extend(claimant, requestId, whole, caller.now());
@@ -88,7 +103,7 @@ export class IsolateLimiter implements TenantLimiter {
     return spend;
   }
 
-  /** Home must know the request first, so the call carries all decisions. */
+  /** Raises a reservation at home, which must know the request first: the call carries all decisions. */
   raise(request: ReservationRequest, caller: Caller): Promise<ReservationResult> {
     const askHome = () => this.#home.ask(request, caller, true);
     return this.#insist(request.keyId, caller, askHome, () => null);
@@ -126,6 +141,7 @@ export class IsolateLimiter implements TenantLimiter {
     return true;
   }
 
+  /** Asks whether there is room for a request; a slice of its key is room. Reserves nothing. */
   async probe(claimant: Claimant, caller: Caller): Promise<ReservationResult> {
     const headers = this.#budgets.slices.headersOf(claimant.keyId, caller.now());
     if (headers !== null) return { admitted: true, headers };
@@ -133,11 +149,16 @@ export class IsolateLimiter implements TenantLimiter {
     return this.#home.ask({ ...claimant, requestId, probe: true }, caller);
   }
 
+  /**
+   * Settles in the background, together with other requests.
+   * @param unused what the request has reserved and not spent
+   */
   settle(settlement: SettlementRequest, unused: Spend, caller: Caller): void {
     this.#budgets.settle(settlement, unused);
     this.#home.wake(null, caller);
   }
 
+  /** Returns whether home has said a moment ago, with another answer, that this key is not blocked. */
   isKnownOpen(keyId: string, caller: Caller): boolean {
     return this.#home.isKnownOpen(keyId, caller.now());
   }

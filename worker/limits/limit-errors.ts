@@ -1,10 +1,10 @@
 import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
+import { invalidKey, suspended } from '@continuo/shared/key-errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
-import { invalidKey, suspended } from '../auth/auth-errors.ts';
-import type { ExceededLimit, ReservationResult, Spend } from '../env/limiter-protocol.ts';
 import { isEndUser } from './end-user.ts';
+import type { ExceededLimit, ReservationResult, Spend } from './quota/protocol.ts';
 import { goDuration } from './quota/rate-limit-headers.ts';
-import type { RequestCost } from './request-cost.ts';
+import type { RequestCost } from './reservation.ts';
 
 interface RefusedCost {
   /** Null if the body has not been read. */

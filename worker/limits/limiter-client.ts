@@ -1,21 +1,44 @@
-import type { TenantLimiterRpc } from '../env/limiter-protocol.ts';
-import type { LimiterCaller } from '../http/request-context.ts';
-import type { After } from '../timers/request-timers.ts';
-import { retry } from '../timers/retry.ts';
-import { requireInTime } from '../timers/time-limit.ts';
+import { type Backoff, retry } from '@continuo/shared/retry.ts';
+import { type After, requireInTime } from '@continuo/shared/time-limit.ts';
+import type { TenantAnswers, TenantLimiterRpc, TenantQuestion } from './quota/protocol.ts';
+
+/** What calls of limiters need of the request that makes them. */
+export interface LimiterCaller {
+  readonly requestId: string;
+  readonly env: { readonly LIMITER: DurableObjectNamespace<TenantLimiterRpc> };
+  readonly timers: { readonly after: After };
+  readonly backoff: Backoff;
+  /** Unix milliseconds. */
+  now(): number;
+  /** Returns `count` random bytes as lower-case hex. */
+  randomHex(count: number): string;
+  /** Keeps work running after the response is sent. */
+  waitUntil(work: Promise<unknown>): void;
+}
 
 /** A call without an answer has failed after this time: a request must not wait for a limiter that hangs. */
 const CALL_WITHIN_MS = 10_000;
 
 /** Calls a tenant's home limiter. @throws what the call throws, or an Error if it hangs */
 export async function callHome<T>(
-  { env, timers }: { readonly env: LimiterCaller['env']; readonly timers: { readonly after: After } },
+  { env, timers }: Pick<LimiterCaller, 'env' | 'timers'>,
   tenantId: string,
   call: (home: DurableObjectStub<TenantLimiterRpc>) => Promise<T>,
 ): Promise<T> {
   // Each call gets its own stub, because a restarted limiter breaks its stubs.
   const home = env.LIMITER.get(env.LIMITER.idFromName(tenantId));
   return requireInTime(call(home), { after: timers.after, ms: CALL_WITHIN_MS });
+}
+
+/** Asks a tenant's object. @throws what the call throws */
+export async function askTenant<Kind extends TenantQuestion['kind']>(
+  context: Parameters<typeof callHome>[0],
+  tenantId: string,
+  question: Extract<TenantQuestion, { readonly kind: Kind }>,
+): Promise<TenantAnswers[Kind]> {
+  const answer: unknown = await callHome<unknown>(context, tenantId, (home) => home.ask(question));
+  // The kind of the question decides, which the types of remote calls cannot say.
+  return answer as TenantAnswers[Kind];
 }
 
 /**

@@ -1,5 +1,5 @@
-import type { Settlement } from '../env/limiter-protocol.ts';
-import type { UsageRecord } from '../usage/usage-record.ts';
+import type { Settlement } from './quota/protocol.ts';
+import type { UsageRecord } from './usage/usage-record.ts';
 
 /** How a generation ended. Reported exactly once. */
 export interface Outcome extends Pick<UsageRecord, 'usage' | 'errorCode' | 'finishReasons' | 'upstream'> {

@@ -1,5 +1,7 @@
-import type { Block } from '../env/limiter-protocol.ts';
-import type { RecentBlock } from '../http/request-context.ts';
+import type { Block } from './quota/protocol.ts';
+
+/** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */
+export type RecentBlock = (keyId: string, ask: () => Promise<Block | null>) => Promise<Block | null>;
 
 /** An answer of the limiter serves all requests of the key for this long. */
 const MAX_AGE_MS = 1_000;

@@ -1,6 +1,6 @@
 import type { Usage } from '@continuo/shared/generation.ts';
-import { NO_USAGE } from '../usage/usage-record.ts';
 import type { Claim } from './claim.ts';
+import { NO_USAGE } from './usage/usage-record.ts';
 
 /** Renewals per lifetime of a reservation; all but one may be lost. */
 const RENEWALS = 3;

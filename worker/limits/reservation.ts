@@ -1,9 +1,28 @@
 import type { Usage } from '@continuo/shared/generation.ts';
-import type { Spend } from '../env/limiter-protocol.ts';
-import { affordable, costOf } from '../prices/price.ts';
-import { spendOf } from '../usage/usage-record.ts';
 import { eachOf } from './quota/budget.ts';
-import { FIRST_PART, type RequestCost, type RequestTokens } from './request-cost.ts';
+import type { Spend } from './quota/protocol.ts';
+import { affordable, costOf, type Price } from './usage/price.ts';
+import { spendOf } from './usage/usage-record.ts';
+
+/** Tokens of the first part of a completion. */
+export const FIRST_PART = 256;
+
+/** What a request may cost, estimated before it is tokenized. */
+export interface RequestCost {
+  /** Tokens to reserve before it runs: the prompt, and the first part of the completion. */
+  readonly tokens: number;
+  /** Prompt tokens plus the maximum number of generated tokens. */
+  readonly most: number;
+  /** Those of the prompt. */
+  readonly prompt: number;
+  /** The model's id, not an alias. Usage is counted under it. */
+  readonly model: string;
+  /** Null = the tokens cost nothing. */
+  readonly price: Price | null;
+}
+
+/** The tokens of a request. */
+export type RequestTokens = Omit<RequestCost, 'model' | 'price'>;
 
 /** The next part is reserved when fewer tokens are left. It may take a round trip to home. */
 const AHEAD = FIRST_PART / 2;

@@ -1,4 +1,4 @@
-import type { BudgetUse, SpendingAlert } from '../env/limiter-protocol.ts';
+import type { BudgetUse, SpendingAlert } from './quota/protocol.ts';
 import type { Subject } from './quota/state.ts';
 
 /** Limits of money, and what ended requests have cost: reservations come and go. */

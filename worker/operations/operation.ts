@@ -8,10 +8,10 @@ import { readJsonObject } from '../http/request-body.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonResponse } from '../http/responses.ts';
 import type { Route, RouteHandler } from '../http/router.ts';
-import { withLimitHeaders } from '../limits/limit-headers.ts';
 import { idempotent } from '../replay/idempotent.ts';
 import { resumable } from '../replay/resumable.ts';
 import type { AuditEntry } from '../tenants/audit-log.ts';
+import { withLimitHeaders } from './limit-headers.ts';
 
 /** What the API documents say of an operation. The names and examples of its schemas are in `documented`. */
 interface Description {

@@ -1,6 +1,6 @@
+import type { Price } from '@continuo/limits/usage/price.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { OwnChanges } from '../tenants/own-changes.ts';
-import type { Price } from './price.ts';
 import type { ModelPrice } from './price-store.ts';
 
 /** The list is read again after one minute. A new price is known everywhere by then. */

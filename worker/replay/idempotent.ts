@@ -1,4 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
+import { retry } from '@continuo/shared/retry.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
 import { authenticate } from '../auth/auth.ts';
 import { chooseDialect } from '../dialects/dialect.ts';
@@ -8,7 +9,6 @@ import { readText } from '../http/request-body.ts';
 import type { Reply, RequestContext } from '../http/request-context.ts';
 import { ignoredHeaders } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { retry } from '../timers/retry.ts';
 
 /** Added to the request time-out: after that, a running request counts as lost. */
 const GRACE_MS = 30_000;

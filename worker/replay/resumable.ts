@@ -1,4 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
+import { retry } from '@continuo/shared/retry.ts';
 import { authenticate } from '../auth/auth.ts';
 import type { Resumed, StreamTailRpc } from '../env/replay-protocol.ts';
 import { LAST_EVENT_HEADER, REQUEST_ID_HEADER, RESUMABLE_HEADER } from '../http/headers.ts';
@@ -6,7 +7,6 @@ import { readText } from '../http/request-body.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { eventStreamResponse } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { retry } from '../timers/retry.ts';
 
 const tailOf = ({ env }: RequestContext, completion: string): DurableObjectStub<StreamTailRpc> =>
   env.STREAMS.get(env.STREAMS.idFromName(completion));

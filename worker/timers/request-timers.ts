@@ -1,5 +1,4 @@
-/** Runs `then` after `ms` milliseconds, unless the returned function is called before. */
-export type After = (ms: number, then: () => void) => () => void;
+import type { After } from '@continuo/shared/time-limit.ts';
 
 /** Uses one platform timer per call. */
 export const afterAlone: After = (ms, then) => {

@@ -1,4 +1,4 @@
-import type { After } from './request-timers.ts';
+import type { After } from '@continuo/shared/time-limit.ts';
 
 /**
  * Calls back when a wait lasts too long. Starting a wait sets a timestamp; the timer is re-armed only when it

@@ -1,5 +1,5 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
-import type { After } from '../timers/request-timers.ts';
+import type { After } from '@continuo/shared/time-limit.ts';
 import { unreachable } from './upstream-errors.ts';
 
 /** The platform's `fetch`, or that of a binding. */

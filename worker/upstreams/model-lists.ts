@@ -1,7 +1,7 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { ModelState, OriginModel } from '@continuo/shared/generation.ts';
-import type { After } from '../timers/request-timers.ts';
-import { withTimeLimit } from '../timers/time-limit.ts';
+import type { After } from '@continuo/shared/time-limit.ts';
+import { withTimeLimit } from '@continuo/shared/time-limit.ts';
 import type { Upstream } from './upstream.ts';
 
 /** Milliseconds that a request waits for a new list while the old one is known. */

@@ -10,6 +10,7 @@ import {
   secretId,
   sign,
 } from '@continuo/shared/signing.ts';
+import { withTimeLimit } from '@continuo/shared/time-limit.ts';
 import {
   type DetokenizeRequest,
   detokenizeResult,
@@ -20,7 +21,6 @@ import {
 import { accountList, type ListedAccount, type UsageAccount, usageAccount } from '@continuo/shared/usage.ts';
 import * as z from 'zod';
 import { afterAlone } from '../timers/request-timers.ts';
-import { withTimeLimit } from '../timers/time-limit.ts';
 import { type Acceptance, type Fetch, fetchUpstream, readJsonBody } from './fetch-upstream.ts';
 import { OriginStream, type Validation } from './origin-stream.ts';
 import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';

@@ -1,7 +1,7 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel, WirePrompt } from '@continuo/shared/generation.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
-import type { ListedAccount, UsageAccount } from '@continuo/shared/usage.ts';
+import type { KnownAccount, ListedAccount, UsageAccount } from '@continuo/shared/usage.ts';
 import { type Env, fetcherOf, secretOf } from '../env/env.ts';
 import type { Settings } from '../env/settings.ts';
 import { afterAlone } from '../timers/request-timers.ts';
@@ -21,14 +21,6 @@ import { UpstreamHealth } from './upstream-health.ts';
 interface Affinity {
   readonly tenantId: string;
   readonly prompt: WirePrompt | null;
-}
-
-/** The upstreams' answer about the usage of a generation. */
-export interface KnownAccount {
-  /** Null if no upstream that answered knows the account. */
-  readonly account: UsageAccount | null;
-  /** True if all upstreams have answered. */
-  readonly complete: boolean;
 }
 
 /** The served models and their upstreams. */

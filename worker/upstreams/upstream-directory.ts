@@ -1,9 +1,9 @@
 import { errorMessage } from '@continuo/shared/error-details.ts';
+import { requireInTime } from '@continuo/shared/time-limit.ts';
 import type { Env } from '../env/env.ts';
 import type { Settings } from '../env/settings.ts';
 import { OwnChanges } from '../tenants/own-changes.ts';
 import { afterAlone } from '../timers/request-timers.ts';
-import { requireInTime } from '../timers/time-limit.ts';
 import {
   type Catalogue,
   createCandidate,

@@ -1,5 +1,6 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
+import type { After } from '@continuo/shared/time-limit.ts';
 import type {
   DetokenizeRequest,
   DetokenizeResult,
@@ -8,7 +9,6 @@ import type {
   TokenizerInfo,
 } from '@continuo/shared/tokenization.ts';
 import type { ListedAccount, UsageAccount } from '@continuo/shared/usage.ts';
-import type { After } from '../timers/request-timers.ts';
 
 /**
  * The events of a started generation, in order, in batches that arrived together. An empty batch is a

@@ -7,7 +7,15 @@ import { ROOT } from '../start/installation.ts';
 export const PACKAGE_NAME = '@continuo/continuo';
 
 /** Workspaces whose modules the package holds, and packages that only a checkout needs. */
-const WORKSPACES = ['shared', 'worker', 'origin', 'origin/export', 'origin/grammar', 'origin/cli'];
+const WORKSPACES = [
+  'shared',
+  'worker',
+  'worker/limits',
+  'origin',
+  'origin/export',
+  'origin/grammar',
+  'origin/cli',
+];
 const CHECKOUT_ONLY = /^(@continuo\/|itty-router$|ipaddr\.js$|tlds$)/;
 
 const manifest = z.object({

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newCheckedId } from '../../../shared/api-key.ts';
 import { importSigningKey, sha256Hex } from '../../../shared/signing.ts';
 import type { Scope } from '../../../shared/tenant.ts';
-import type { Block } from '../../../worker/env/limiter-protocol.ts';
+import type { Block } from '../../../worker/limits/quota/protocol.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { startWorkerd } from '../support/workerd.ts';
 import { WorkerdLog } from '../support/workerd-log.ts';

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DeliveryCursor, FIRST_STATE, type OutgoingEvent } from '../../../worker/delivery/delivery-cursor.ts';
+import {
+  DeliveryCursor,
+  FIRST_STATE,
+  type OutgoingEvent,
+} from '../../../worker/limits/usage/delivery-cursor.ts';
 import { runs } from '../../support/random.ts';
 import { sqlStorage } from '../support/sql-storage.ts';
 

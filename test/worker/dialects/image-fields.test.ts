@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { OriginModel } from '../../../shared/generation.ts';
+import { costOf } from '../../../worker/generation/request-cost.ts';
 import { checkCapabilities } from '../../../worker/generation/resolve-model.ts';
-import { costOf } from '../../../worker/limits/request-cost.ts';
 import { parse, refusal as refusalOf } from './parsing.ts';
 
 const blind: OriginModel = {

@@ -3,7 +3,7 @@ import type { OriginModel } from '../../../shared/generation.ts';
 import { type Limits, type Principal, UNLIMITED } from '../../../shared/tenant.ts';
 import { parseInfill } from '../../../worker/dialects/native-request.ts';
 import type { Settings } from '../../../worker/env/settings.ts';
-import { boundsOf, costOf, costWith } from '../../../worker/limits/request-cost.ts';
+import { boundsOf, costOf, costWith } from '../../../worker/generation/request-cost.ts';
 import { parse } from '../dialects/parsing.ts';
 
 const model: OriginModel = {

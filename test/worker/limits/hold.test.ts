@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import { type ApiKey, type Principal, type Tenant, UNLIMITED } from '../../../shared/tenant.ts';
+import type { RequestContext } from '../../../worker/http/request-context.ts';
+import { begin } from '../../../worker/limits/hold.ts';
+import { isolateLimiters } from '../../../worker/limits/isolate-limiter.ts';
 import type {
   Block,
   LimiterAnswer,
   LimiterCall,
   ReservationResult,
-} from '../../../worker/env/limiter-protocol.ts';
-import type { RequestContext } from '../../../worker/http/request-context.ts';
-import { begin } from '../../../worker/limits/hold.ts';
-import { isolateLimiters } from '../../../worker/limits/isolate-limiter.ts';
+} from '../../../worker/limits/quota/protocol.ts';
 import { recentBlocks } from '../../../worker/limits/recent-blocks.ts';
 import { Timings } from '../../../worker/timers/timings.ts';
 
@@ -68,7 +68,7 @@ function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) 
     limiterOf: isolateLimiters(() => 'isolate'),
     caller: { principal: CALLER, endUser: null },
     batchKey: null,
-    keys: { find: async () => ({ key: null, stale: false }) },
+    currentPrincipal: async (caller: Principal) => caller,
   } as unknown as RequestContext;
   return { calls, context };
 }
@@ -171,9 +171,13 @@ test('a completion grows within the limits that its tenant has now', async () =>
   const { calls, context } = contextBefore([ADMITTED, refusedBy('day', null)]);
   const timers = new Timers();
   const lowered = { ...CALLER, tenant: { ...TENANT, limits: { ...UNLIMITED, tokensPerMinute: 50 } } };
-  const keys = { find: async () => ({ key: { principal: lowered, hash: '' }, stale: false }) };
+  const currentPrincipal = async () => lowered;
   const more = { ...cost, most: 90 };
-  const hold = await begin(CALLER, more, { ...context, keys, timers } as unknown as RequestContext);
+  const hold = await begin(CALLER, more, {
+    ...context,
+    currentPrincipal,
+    timers,
+  } as unknown as RequestContext);
   timers.run();
   await new Promise(setImmediate);
   expect(await hold.spend(20)).toBe('tokens_per_day');
@@ -187,15 +191,13 @@ test.each([
   const { context } = contextBefore([ADMITTED, ADMITTED]);
   const timers = new Timers();
   const recentBlock = async () => null;
-  const keys = {
-    find: async () => ({ key: { principal: { ...CALLER, ...changed }, hash: '' }, stale: false }),
-  };
+  const currentPrincipal = async () => ({ ...CALLER, ...changed });
   for (const limits of [UNLIMITED, TENANT.limits]) {
     const caller = { ...CALLER, tenant: { ...TENANT, limits } };
     const hold = await begin(caller, cost, {
       ...context,
       recentBlock,
-      keys,
+      currentPrincipal,
       timers,
     } as unknown as RequestContext);
     expect(await hold.block()).toBeNull();
@@ -227,8 +229,8 @@ test('a completion is charged to its end user until its end, also if end users h
   const timers = new Timers();
   const limits = { ...TENANT.limits, userTokensPerDay: 90 };
   const caller = { ...CALLER, tenant: { ...TENANT, limits } };
-  const keys = { find: async () => ({ key: { principal: CALLER, hash: '' }, stale: false }) };
-  const named = { ...context, caller: { principal: caller, endUser: 'hash' }, keys, timers };
+  const currentPrincipal = async () => CALLER;
+  const named = { ...context, caller: { principal: caller, endUser: 'hash' }, currentPrincipal, timers };
   const hold = await begin(caller, { ...cost, most: 90 }, named as unknown as RequestContext);
   timers.run();
   await new Promise(setImmediate);

@@ -1,8 +1,8 @@
-import type { ReservationResult, Spend } from '../../../worker/env/limiter-protocol.ts';
-import type { TenantLimiter } from '../../../worker/http/request-context.ts';
 import type { Claim } from '../../../worker/limits/claim.ts';
 import { Growth } from '../../../worker/limits/growth.ts';
+import type { TenantLimiter } from '../../../worker/limits/isolate-limiter.ts';
 import { NOTHING } from '../../../worker/limits/quota/budget.ts';
+import type { ReservationResult, Spend } from '../../../worker/limits/quota/protocol.ts';
 import { Reservation } from '../../../worker/limits/reservation.ts';
 
 const REFUSED: ReservationResult = {

@@ -7,7 +7,7 @@ import {
   type Price,
   priceName,
   within,
-} from '../../../worker/prices/price.ts';
+} from '../../../worker/limits/usage/price.ts';
 import { PriceList } from '../../../worker/prices/price-list.ts';
 
 const rate = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 5e9 }), fc.integer({ min: 1, max: 1e15 }));

@@ -1,5 +1,5 @@
 import { joinedBytes } from '@continuo/shared/framing.ts';
-import { requireFormat } from '../../env/stored-format.ts';
+import { requireFormat } from '@continuo/shared/stored-format.ts';
 
 const FORMAT = 1;
 const SCHEMA = `

@@ -1,5 +1,5 @@
-import type { Block } from '../../env/limiter-protocol.ts';
-import { addColumn } from '../../env/stored-format.ts';
+import { addColumn } from '@continuo/shared/stored-format.ts';
+import type { Block } from '../quota/protocol.ts';
 import { DAY_MS } from '../quota/window.ts';
 
 /** Id of the tenant among the blocked ids. Key ids are longer. */

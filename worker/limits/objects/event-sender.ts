@@ -1,16 +1,10 @@
-import { sha256Hex } from '@continuo/shared/signing.ts';
-import { type Delivery, send, tenantSecret } from '../../delivery/delivery.ts';
-import type { Channel, DeadEvent, DeliveryCursor, OutgoingEvent } from '../../delivery/delivery-cursor.ts';
-import { targetProblem } from '../../delivery/target.ts';
-import type { Env } from '../../env/env.ts';
-import type { Settings } from '../../env/settings.ts';
-import { readWebhook } from '../../tenants/webhook-store.ts';
+import type { Channel, DeadEvent, DeliveryCursor, OutgoingEvent } from '../usage/delivery-cursor.ts';
+import type { LimiterPorts } from './limiter-ports.ts';
 
 const BATCH: Record<Channel, number> = { alert: 1, usage: 100 };
 
 interface Options {
-  readonly env: Env;
-  readonly settings: Settings;
+  readonly deliver: LimiterPorts['deliver'];
   /** Unix milliseconds. */
   readonly now: () => number;
   /** Called when events have been taken. */
@@ -50,22 +44,15 @@ export class EventSender {
   }
 
   async #sendAll(cursor: DeliveryCursor): Promise<void> {
-    const { now, onTaken } = this.#options;
+    const { now, deliver, onTaken } = this.#options;
     for (;;) {
       const events = cursor.due(BATCH[cursor.channel], now());
       if (events.length === 0) return;
-      if (await this.#deliver(cursor.channel, events).catch(() => false)) {
+      if (await deliver(cursor.channel, events, now()).catch(() => false)) {
         cursor.taken(events);
         onTaken(events);
       } else cursor.failed(events, now());
     }
-  }
-
-  async #deliver(channel: Channel, events: readonly OutgoingEvent[]): Promise<boolean> {
-    const { settings, env, now } = this.#options;
-    const delivery =
-      channel === 'usage' ? await billingOf(events, settings) : await alertOf(events[0]!, settings, env);
-    return delivery === null || (await send(delivery, now()));
   }
 
   /** Returns the events that were refused too often, by channel, oldest first, after the one with this id. */
@@ -79,35 +66,4 @@ export class EventSender {
   replay(): number {
     return this.#cursors.reduce((sum, cursor) => sum + cursor.replay(), 0);
   }
-}
-
-/** Returns null if the tenant has no webhook, so that its alerts are only shown. */
-async function alertOf(
-  { id, body }: OutgoingEvent,
-  { WEBHOOK_SECRET: secret, WEBHOOK_SECRET_OLD: old, ENVIRONMENT }: Settings,
-  { DB, PUBLIC_NETWORK }: Env,
-): Promise<Delivery | null> {
-  const { tenant } = (JSON.parse(body) as { readonly data: { readonly tenant: string } }).data;
-  const url = await readWebhook(DB, tenant);
-  if (url === null || secret === undefined) return null;
-  const local = ENVIRONMENT === 'development';
-  // An address that was set in development must not be used elsewhere.
-  if (targetProblem(url, local) !== null) return null;
-  const network = local ? undefined : PUBLIC_NETWORK;
-  const secrets = await Promise.all(
-    [secret, ...(old ? [old] : [])].map((value) => tenantSecret(value, tenant)),
-  );
-  return { id, url, contentType: 'application/json', body, secrets, network };
-}
-
-/** Returns null if billing is off. The id is that of these events: a repeated batch may have more. */
-async function billingOf(
-  events: readonly OutgoingEvent[],
-  { BILLING_URL: url, BILLING_SECRET: secret, BILLING_SECRET_OLD: old, BILLING_TOKEN: token }: Settings,
-): Promise<Delivery | null> {
-  if (url === undefined) return null;
-  const id = await sha256Hex(events.map((event) => event.id).join('\n'));
-  const body = `[${events.map((event) => event.body).join(',')}]`;
-  const secrets = [secret, old];
-  return { id, url, secrets, token, contentType: 'application/cloudevents-batch+json', body };
 }

@@ -1,4 +1,6 @@
 import type { ListedAccount } from '@continuo/shared/usage.ts';
+import { isEndUser } from '../end-user.ts';
+import { budgetOf, eachOf } from '../quota/budget.ts';
 import type {
   Decision,
   GrantedSlice,
@@ -7,11 +9,7 @@ import type {
   ReservationRequest,
   ReservationResult,
   SliceRequest,
-} from '../../env/limiter-protocol.ts';
-import { numberOf, priceOf, sliceOf } from '../../usage/reservation-id.ts';
-import { spendOf } from '../../usage/usage-record.ts';
-import { isEndUser } from '../end-user.ts';
-import { budgetOf, eachOf } from '../quota/budget.ts';
+} from '../quota/protocol.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import {
   draw,
@@ -25,6 +23,8 @@ import {
   type Slice,
 } from '../quota/slice.ts';
 import { type QuotaState, reservedBy, type Subject } from '../quota/state.ts';
+import { numberOf, priceOf, sliceOf } from '../usage/reservation-id.ts';
+import { spendOf } from '../usage/usage-record.ts';
 import { wasAway } from './alarm-clock.ts';
 import { CallPace, MAX_NEXT_MS } from './call-pace.ts';
 import type { IsolateState, LimiterStorage } from './limiter-storage.ts';

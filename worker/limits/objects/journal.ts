@@ -1,4 +1,4 @@
-import { addColumn } from '../../env/stored-format.ts';
+import { addColumn } from '@continuo/shared/stored-format.ts';
 
 /** Rows of the journal. After so many entries, a checkpoint is due. */
 const ROWS = 256;

@@ -1,11 +1,11 @@
+import { addColumn } from '@continuo/shared/stored-format.ts';
 import { UNLIMITED } from '@continuo/shared/tenant.ts';
-import type { EventSource, OutgoingEvent, Positions } from '../../delivery/delivery-cursor.ts';
-import type { SpendingAlert } from '../../env/limiter-protocol.ts';
-import { addColumn } from '../../env/stored-format.ts';
-import type { UsageRecord } from '../../usage/usage-record.ts';
 import { isEndUser } from '../end-user.ts';
+import type { SpendingAlert } from '../quota/protocol.ts';
 import { type QuotaState, type Subject, useOf } from '../quota/state.ts';
 import { type Balance, reachedShares } from '../spending-alerts.ts';
+import type { EventSource, OutgoingEvent, Positions } from '../usage/delivery-cursor.ts';
+import type { UsageRecord } from '../usage/usage-record.ts';
 import type { OldDeliveries } from './old-deliveries.ts';
 import { TENANT } from './open-requests.ts';
 

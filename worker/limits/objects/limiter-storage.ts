@@ -1,10 +1,10 @@
-import { addColumn, requireFormat } from '../../env/stored-format.ts';
-import { type NumberedRecord, numbered, type TenantLedger } from '../../usage/tenant-ledger.ts';
-import type { UsageRecord } from '../../usage/usage-record.ts';
+import { addColumn, requireFormat } from '@continuo/shared/stored-format.ts';
 import { isEndUser } from '../end-user.ts';
 import type { Slice } from '../quota/slice.ts';
 import { emptySubject, type SubjectState } from '../quota/state.ts';
 import { type Meter, momentOf } from '../quota/window.ts';
+import { type NumberedRecord, numbered, type TenantLedger } from '../usage/tenant-ledger.ts';
+import type { UsageRecord } from '../usage/usage-record.ts';
 import { Journal } from './journal.ts';
 import type { OpenReservation } from './open-reservation.ts';
 import { OpenRows } from './open-rows.ts';

@@ -1,12 +1,12 @@
+import { hasTable } from '@continuo/shared/stored-format.ts';
 import {
   type Channel,
   type CursorState,
   type EventSource,
   FIRST_STATE,
   type OutgoingEvent,
-} from '../../delivery/delivery-cursor.ts';
-import { hasTable } from '../../env/stored-format.ts';
-import { usageEvent } from '../../usage/usage-event.ts';
+} from '../usage/delivery-cursor.ts';
+import { usageEvent } from '../usage/usage-event.ts';
 import type { LimiterStorage } from './limiter-storage.ts';
 
 interface OldRow {

@@ -1,13 +1,11 @@
+import { endUserId, isEndUser } from '../end-user.ts';
 import type {
   LimitHolder,
   Renewal,
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
-} from '../../env/limiter-protocol.ts';
-import { priceOf } from '../../usage/reservation-id.ts';
-import { spendOf, type UsageRecord } from '../../usage/usage-record.ts';
-import { endUserId, isEndUser } from '../end-user.ts';
+} from '../quota/protocol.ts';
 import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import {
@@ -20,6 +18,8 @@ import {
   type Subject,
 } from '../quota/state.ts';
 import { DAY_MS, momentOf } from '../quota/window.ts';
+import { priceOf } from '../usage/reservation-id.ts';
+import { spendOf, type UsageRecord } from '../usage/usage-record.ts';
 import { wasAway } from './alarm-clock.ts';
 import type { BlockList } from './block-list.ts';
 import type { LimiterStorage } from './limiter-storage.ts';

@@ -1,7 +1,7 @@
-import type { ReservationRequest } from '../../env/limiter-protocol.ts';
-import { priceOf } from '../../usage/reservation-id.ts';
-import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
+import type { ReservationRequest } from '../quota/protocol.ts';
 import type { QuotaReservation } from '../quota/state.ts';
+import { priceOf } from '../usage/reservation-id.ts';
+import { NO_USAGE, type UsageRecord } from '../usage/usage-record.ts';
 
 /** A request that home knows only from an isolate's decision. */
 export type AdmittedRequest = Pick<

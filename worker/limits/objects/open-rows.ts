@@ -1,4 +1,4 @@
-import { hasTable } from '../../env/stored-format.ts';
+import { hasTable } from '@continuo/shared/stored-format.ts';
 import type { OpenReservation } from './open-reservation.ts';
 
 /** Requests per row. */

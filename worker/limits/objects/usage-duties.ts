@@ -1,7 +1,7 @@
-import type { Positions } from '../../delivery/delivery-cursor.ts';
-import type { TenantLedger } from '../../usage/tenant-ledger.ts';
-import { reportUsage } from '../../usage/usage-summary.ts';
-import { DAY_MS, dayName } from '../../usage/usage-sums.ts';
+import type { Positions } from '../usage/delivery-cursor.ts';
+import type { TenantLedger } from '../usage/tenant-ledger.ts';
+import { reportUsage } from '../usage/usage-summary.ts';
+import { DAY_MS, dayName } from '../usage/usage-sums.ts';
 import type { LimiterStorage } from './limiter-storage.ts';
 import type { UsageMove } from './usage-move.ts';
 

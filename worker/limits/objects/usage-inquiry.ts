@@ -1,13 +1,9 @@
 import type { Usage } from '@continuo/shared/generation.ts';
-import { type ListedAccount, maxUsage } from '@continuo/shared/usage.ts';
-import type { Env } from '../../env/env.ts';
-import { parseSettings } from '../../env/settings.ts';
-import { affordable, within } from '../../prices/price.ts';
-import type { Catalogue, KnownAccount } from '../../upstreams/pool.ts';
-import { UpstreamDirectory } from '../../upstreams/upstream-directory.ts';
-import { priceOf } from '../../usage/reservation-id.ts';
-import type { UsageRecord } from '../../usage/usage-record.ts';
+import { type KnownAccount, maxUsage } from '@continuo/shared/usage.ts';
 import { type QuotaReservation, reservedBy } from '../quota/state.ts';
+import { affordable, within } from '../usage/price.ts';
+import { priceOf } from '../usage/reservation-id.ts';
+import type { UsageRecord } from '../usage/usage-record.ts';
 import type { OpenReservation } from './open-reservation.ts';
 
 /**
@@ -15,50 +11,10 @@ import type { OpenReservation } from './open-reservation.ts';
  * as long.
  */
 const ACCOUNT_LIFETIMES = 20;
-const ACCOUNT_TIMEOUT_MS = 5_000;
 /** An upstream that still generates for a disconnected client is asked again after this time. */
 const STILL_RUNNING_MS = 1_000;
 /** The stream of a vanished Worker may go on. It is asked about this often per lifetime. */
 const INQUIRIES_PER_LIFETIME = 8;
-
-/** Asks upstreams what ended requests have used. */
-export class UsageInquiry {
-  readonly #env: Env;
-  #directory: UpstreamDirectory | null = null;
-
-  constructor(env: Env) {
-    this.#env = env;
-  }
-
-  /** Returns the accounts whose names begin with this text; null if they are not known now. */
-  async under(prefix: string): Promise<readonly ListedAccount[] | null> {
-    try {
-      const upstreams = await this.#upstreams();
-      return await upstreams.accountsUnder(prefix, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
-    } catch {
-      return null;
-    }
-  }
-
-  async #upstreams(): Promise<Catalogue> {
-    this.#directory ??= new UpstreamDirectory(this.#env, parseSettings(this.#env), Date.now);
-    return this.#directory.catalogue(this.#env.DB);
-  }
-
-  /** Never fails: an upstream that cannot be asked leaves the answer incomplete. */
-  async ask({ reservation, record }: OpenReservation): Promise<KnownAccount> {
-    try {
-      // If the Worker vanished, the request may have moved to another upstream, so the limiter asks all.
-      const upstream = record.status === 'abandoned' ? null : record.upstream;
-      const upstreams = await this.#upstreams();
-      const signal = AbortSignal.timeout(ACCOUNT_TIMEOUT_MS);
-      return await upstreams.usageOf(reservation.id, upstream, signal);
-    } catch {
-      // For example because a variable is invalid.
-      return { account: null, complete: false };
-    }
-  }
-}
 
 /** What an upstream has generated beyond the reservation was never relayed. */
 function billable(usage: Usage, { limited, ...reservation }: QuotaReservation): Usage {

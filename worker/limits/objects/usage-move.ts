@@ -1,7 +1,7 @@
-import { hasTable } from '../../env/stored-format.ts';
-import type { SumTable, TenantLedger } from '../../usage/tenant-ledger.ts';
-import type { UsageRecord } from '../../usage/usage-record.ts';
-import { ALL_SUMS } from '../../usage/usage-sums.ts';
+import { hasTable } from '@continuo/shared/stored-format.ts';
+import type { SumTable, TenantLedger } from '../usage/tenant-ledger.ts';
+import type { UsageRecord } from '../usage/usage-record.ts';
+import { ALL_SUMS } from '../usage/usage-sums.ts';
 import type { LimiterStorage } from './limiter-storage.ts';
 
 /** The tables of releases up to 0.2.0, and the columns that name a row there. */

@@ -1,5 +1,5 @@
 import type { TenantLimits } from '@continuo/shared/tenant.ts';
-import type { Amounts, BudgetName, Spend } from '../../env/limiter-protocol.ts';
+import type { Amounts, BudgetName, Spend } from './protocol.ts';
 import type { Window } from './window.ts';
 
 /** What budgets limit. */

@@ -1,5 +1,5 @@
-import type { LimiterAnswer, LimiterCall, ReservationRequest } from '../../env/limiter-protocol.ts';
 import type { LocalBudgets } from './local-budgets.ts';
+import type { LimiterAnswer, LimiterCall, ReservationRequest } from './protocol.ts';
 
 /** An isolate that holds slices calls home this often, to learn which keys are blocked. */
 const CONTACT_MS = 1_000;

@@ -1,5 +1,5 @@
-import type { Amounts, Gauge, GrantedSlice, RateLimitStatus, Spend } from '../../env/limiter-protocol.ts';
 import { type Cost, eachOf, RESOURCES } from './budget.ts';
+import type { Amounts, Gauge, GrantedSlice, RateLimitStatus, Spend } from './protocol.ts';
 import { headersOf } from './rate-limit-headers.ts';
 import { resetIn } from './window.ts';
 

@@ -1,5 +1,5 @@
-import type { ExceededLimit } from '../../env/limiter-protocol.ts';
 import type { Cost } from './budget.ts';
+import type { ExceededLimit } from './protocol.ts';
 import {
   type Claim,
   type Holder,

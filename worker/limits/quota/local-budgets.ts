@@ -1,9 +1,9 @@
-import type { Claimant, SettlementRequest, Spend } from '../../env/limiter-protocol.ts';
-import type { Price } from '../../prices/price.ts';
-import { reservationId } from '../../usage/reservation-id.ts';
+import type { Price } from '../usage/price.ts';
+import { reservationId } from '../usage/reservation-id.ts';
 import { eachOf, NOTHING } from './budget.ts';
 import { HeldSlices } from './held-slices.ts';
 import { Outbox } from './outbox.ts';
+import type { Claimant, SettlementRequest, Spend } from './protocol.ts';
 import { SliceDemand } from './slice-demand.ts';
 
 /** A slice for running requests has at least so many tokens. */

@@ -1,4 +1,4 @@
-import type { Decision, LimiterCall, Renewal } from '../../env/limiter-protocol.ts';
+import type { Decision, LimiterCall, Renewal } from './protocol.ts';
 
 /** A call that has not returned by then counts as lost. */
 export const CALL_MS = 2_000;

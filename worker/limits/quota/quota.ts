@@ -1,6 +1,6 @@
-import type { ExceededLimit, Spend } from '../../env/limiter-protocol.ts';
 import { eachOf } from './budget.ts';
 import { exceededLimit } from './limit-check.ts';
+import type { ExceededLimit, Spend } from './protocol.ts';
 import {
   type Charge,
   type Claim,

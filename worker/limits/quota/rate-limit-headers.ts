@@ -1,4 +1,4 @@
-import type { Gauge, RateLimitStatus } from '../../env/limiter-protocol.ts';
+import type { Gauge, RateLimitStatus } from './protocol.ts';
 import { type QuotaState, type Subject, subjectState } from './state.ts';
 import { type Meter, momentOf, resetIn, used } from './window.ts';
 

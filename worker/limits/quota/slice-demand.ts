@@ -1,6 +1,6 @@
-import type { Claimant, SliceRequest } from '../../env/limiter-protocol.ts';
 import type { HeldSlices } from './held-slices.ts';
 import { CALL_MS } from './outbox.ts';
+import type { Claimant, SliceRequest } from './protocol.ts';
 
 /** A key without requests for this long returns its slice. A key with requests further apart gets none. */
 const IDLE_MS = 2_000;

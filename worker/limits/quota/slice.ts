@@ -1,5 +1,5 @@
-import type { Amounts, SliceRequest, Spend } from '../../env/limiter-protocol.ts';
 import { type Cost, eachOf, RESOURCES } from './budget.ts';
+import type { Amounts, SliceRequest, Spend } from './protocol.ts';
 import {
   type Charge,
   charge,

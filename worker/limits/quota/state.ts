@@ -1,6 +1,6 @@
 import type { Limits, TenantLimits } from '@continuo/shared/tenant.ts';
-import type { Amounts, BudgetName, BudgetUse, Spend } from '../../env/limiter-protocol.ts';
 import { BUDGETS, type Budget, type Cost, eachOf, type LimitableBudget, RESOURCES } from './budget.ts';
+import type { Amounts, BudgetName, BudgetUse, Spend } from './protocol.ts';
 import { add, type Meter, type Moment, momentOf, used } from './window.ts';
 
 /** A tenant, one of its keys or one of its end users, with its limits. */

@@ -1,11 +1,11 @@
 import { DurableObject } from 'cloudflare:workers';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { LineDecoder, SSE_DONE, SSE_KEEP_ALIVE, sseData } from '@continuo/shared/framing.ts';
+import { inTime } from '@continuo/shared/time-limit.ts';
 import type { Env } from '../../env/env.ts';
 import type { InnerRequestProps, LoopbackWorker, Resumed, StreamTailRpc } from '../../env/replay-protocol.ts';
 import { COMPLETION_HEADERS } from '../../http/headers.ts';
 import { afterAlone } from '../../timers/request-timers.ts';
-import { inTime } from '../../timers/time-limit.ts';
 import { EventLog, endOf } from './event-log.ts';
 
 /** A stream can be resumed for this long after its end. */

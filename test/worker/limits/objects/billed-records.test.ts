@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DeliveryCursor } from '../../../../worker/delivery/delivery-cursor.ts';
 import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { billedRecords, OldDeliveries } from '../../../../worker/limits/objects/old-deliveries.ts';
-import { TenantLedger } from '../../../../worker/usage/tenant-ledger.ts';
+import { DeliveryCursor } from '../../../../worker/limits/usage/delivery-cursor.ts';
+import { TenantLedger } from '../../../../worker/limits/usage/tenant-ledger.ts';
 import { runs } from '../../../support/random.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';
-import { recordOf } from '../../usage/usage-fixtures.ts';
+import { recordOf } from '../usage/usage-fixtures.ts';
 
 const NONE = new Map<never, never>();
 const ids = (events: readonly { readonly id: string }[]) => events.map(({ id }) => id);

@@ -3,7 +3,7 @@ import { UNLIMITED } from '../../../../shared/tenant.ts';
 import { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
-import { TenantLedger } from '../../../../worker/usage/tenant-ledger.ts';
+import { TenantLedger } from '../../../../worker/limits/usage/tenant-ledger.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';
 
 const START = Date.UTC(2026, 0, 31, 12);

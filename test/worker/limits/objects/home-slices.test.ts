@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
-import type { Decision, LimiterAnswer, LimiterCall } from '../../../../worker/env/limiter-protocol.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
 import type { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
+import type { Decision, LimiterAnswer, LimiterCall } from '../../../../worker/limits/quota/protocol.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 import { useOf } from '../../../../worker/limits/quota/state.ts';
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { costOf } from '../../../../worker/prices/price.ts';
+import { costOf } from '../../../../worker/limits/usage/price.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type FakeOrigin, startFakeOrigin } from '../../support/fake-origin.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
-import type { Price } from '../../../../worker/prices/price.ts';
+import type { Price } from '../../../../worker/limits/usage/price.ts';
 import { randomFrom, runs } from '../../../support/random.ts';
 import { World } from './isolate-world.ts';
 

@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
 import { type Limits, type Principal, type TenantLimits, UNLIMITED } from '../../../../shared/tenant.ts';
-import type { LimiterAnswer, LimiterCall, Spend } from '../../../../worker/env/limiter-protocol.ts';
 import type { RequestContext } from '../../../../worker/http/request-context.ts';
 import { begin, type Hold } from '../../../../worker/limits/hold.ts';
 import { isolateLimiters } from '../../../../worker/limits/isolate-limiter.ts';
@@ -10,11 +9,12 @@ import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storag
 import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
 import { eachOf } from '../../../../worker/limits/quota/budget.ts';
+import type { LimiterAnswer, LimiterCall, Spend } from '../../../../worker/limits/quota/protocol.ts';
 import { reservedBy, useOf } from '../../../../worker/limits/quota/state.ts';
-import type { Price } from '../../../../worker/prices/price.ts';
+import type { Price } from '../../../../worker/limits/usage/price.ts';
+import { TenantLedger } from '../../../../worker/limits/usage/tenant-ledger.ts';
+import { spendOf, type UsageRecord } from '../../../../worker/limits/usage/usage-record.ts';
 import { Timings } from '../../../../worker/timers/timings.ts';
-import { TenantLedger } from '../../../../worker/usage/tenant-ledger.ts';
-import { spendOf, type UsageRecord } from '../../../../worker/usage/usage-record.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';
 
 /**
@@ -392,7 +392,7 @@ export class World {
       limiterOf: isolate.limiterOf,
       caller: { principal: null, endUser },
       batchKey: null,
-      keys: { find: async () => ({ key: null, stale: false }) },
+      currentPrincipal: async (caller: Principal) => caller,
     } as unknown as RequestContext;
   }
 

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
-import type { OutgoingEvent } from '../../../../worker/delivery/delivery-cursor.ts';
 import { LimitAlerts } from '../../../../worker/limits/objects/limit-alerts.ts';
 import { OldDeliveries } from '../../../../worker/limits/objects/old-deliveries.ts';
 import { charge, emptyQuota } from '../../../../worker/limits/quota/state.ts';
 import { DAY_MS, momentOf } from '../../../../worker/limits/quota/window.ts';
-import type { UsageRecord } from '../../../../worker/usage/usage-record.ts';
+import type { OutgoingEvent } from '../../../../worker/limits/usage/delivery-cursor.ts';
+import type { UsageRecord } from '../../../../worker/limits/usage/usage-record.ts';
 import { runs } from '../../../support/random.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';
 

@@ -19,9 +19,9 @@ export const LIMITER_WORKER = `
     sliceRequests: [],
     ...more,
   });
-  import { TenantLedger } from './usage/tenant-ledger.ts';
+  import { TenantLedger } from './limits/usage/tenant-ledger.ts';
   import { LimiterStorage } from './limits/objects/limiter-storage.ts';
-  import { TenantLimiter as Limiter } from './limits/objects/tenant-limiter.ts';
+  import { TenantLimiter as Limiter } from './tenant-limiter.ts';
   export class TenantLimiter extends Limiter {
     #open(ids) {
       const { sql } = this.ctx.storage;

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
-import type { Claimant, GrantedSlice, LimiterCall } from '../../../../worker/env/limiter-protocol.ts';
 import { NOTHING } from '../../../../worker/limits/quota/budget.ts';
 import { Exchange } from '../../../../worker/limits/quota/exchange.ts';
 import { LocalBudgets } from '../../../../worker/limits/quota/local-budgets.ts';
+import type { Claimant, GrantedSlice, LimiterCall } from '../../../../worker/limits/quota/protocol.ts';
 
 const CLAIMANT: Claimant = {
   tenantId: 'tenant',

@@ -1,4 +1,4 @@
-import { namedPrice, type Price, priceName } from '../prices/price.ts';
+import { namedPrice, type Price, priceName } from './price.ts';
 
 /** Origins accept accounts of 200 characters. The names of callers may have 128. */
 const MAX_NAME = 100;

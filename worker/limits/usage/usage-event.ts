@@ -1,5 +1,5 @@
 import { clientJson } from '@continuo/shared/framing.ts';
-import type { OutgoingEvent } from '../delivery/delivery-cursor.ts';
+import type { OutgoingEvent } from './delivery-cursor.ts';
 import type { NumberedRecord } from './tenant-ledger.ts';
 
 /** Returns a usage record as a CloudEvent (1.0, JSON) for metering and billing. Its id is the record's. */

@@ -1,4 +1,5 @@
-import type { After } from './request-timers.ts';
+/** Runs `then` after `ms` milliseconds, unless the returned function is called before. */
+export type After = (ms: number, then: () => void) => () => void;
 
 interface TimeLimit {
   /** Also aborts the work. */

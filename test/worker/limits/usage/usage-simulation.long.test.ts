@@ -7,17 +7,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type * as z from 'zod';
-import type { FinishReason, Usage } from '../../../shared/generation.ts';
-import { UNLIMITED } from '../../../shared/tenant.ts';
-import type { usageAccount } from '../../../shared/usage.ts';
-import type { SettlementRequest } from '../../../worker/env/limiter-protocol.ts';
-import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
-import { randomFrom } from '../../support/random.ts';
-import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
-import { type Database, migrate } from '../support/database.ts';
-import { eventually } from '../support/eventually.ts';
-import { startWorkerd } from '../support/workerd.ts';
-import { WorkerdLog } from '../support/workerd-log.ts';
+import type { FinishReason, Usage } from '../../../../shared/generation.ts';
+import { UNLIMITED } from '../../../../shared/tenant.ts';
+import type { usageAccount } from '../../../../shared/usage.ts';
+import type { SettlementRequest } from '../../../../worker/limits/quota/protocol.ts';
+import { KEPT_CONNECTIONS } from '../../../support/kept-connections.ts';
+import { randomFrom } from '../../../support/random.ts';
+import { type Database, migrate } from '../../support/database.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startWorkerd } from '../../support/workerd.ts';
+import { WorkerdLog } from '../../support/workerd-log.ts';
+import { type Call, callLimiter, LIMITER_WORKER } from '../objects/limiter-worker.ts';
 
 /**
  * The usage of a tenant under faults: Workers that vanish, settle twice or too late, a database of the

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { retry } from '../../../worker/timers/retry.ts';
+import { retry } from '../../shared/retry.ts';
 
 /** Returns a call that fails this number of times, then succeeds, and counts its attempts. */
 function failing(error: Error, times: number) {

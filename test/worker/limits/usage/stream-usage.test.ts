@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
-import { eventually } from '../support/eventually.ts';
-import type { Script } from '../support/fake-origin.ts';
-import { acceptedFor, tokenEvent } from '../support/scripts.ts';
-import type { WorkerClient } from '../support/worker.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { Script } from '../../support/fake-origin.ts';
+import { acceptedFor, tokenEvent } from '../../support/scripts.ts';
+import type { WorkerClient } from '../../support/worker.ts';
+import { workerForTests } from '../../support/worker-for-tests.ts';
 
 /** The usage records of streams. */
 

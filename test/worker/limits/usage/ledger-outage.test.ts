@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from '../admin/admin-client.ts';
-import { eventually } from '../support/eventually.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
-import { WorkerdLog } from '../support/workerd-log.ts';
+import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from '../../admin/admin-client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { workerForTests } from '../../support/worker-for-tests.ts';
+import { WorkerdLog } from '../../support/workerd-log.ts';
 
 const log = new WorkerdLog(/"event":"usage_report_failed"/);
 const { worker } = workerForTests({ ADMIN_KEY_SHA256, USAGE_REPORT_MS: '100' }, { log });

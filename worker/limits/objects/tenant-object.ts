@@ -1,6 +1,4 @@
 import { DurableObject } from 'cloudflare:workers';
-import { DeliveryCursor, type OutgoingEvent } from '../../delivery/delivery-cursor.ts';
-import type { Env } from '../../env/env.ts';
 import type {
   Block,
   LimiterAnswer,
@@ -9,24 +7,25 @@ import type {
   TenantAnswers,
   TenantLimiterRpc,
   TenantQuestion,
-} from '../../env/limiter-protocol.ts';
-import { parseSettings } from '../../env/settings.ts';
-import { recordIn, TenantLedger } from '../../usage/tenant-ledger.ts';
-import { writePoints } from '../../usage/usage-points.ts';
+} from '../quota/protocol.ts';
 import { useOf } from '../quota/state.ts';
+import { DeliveryCursor, type OutgoingEvent } from '../usage/delivery-cursor.ts';
+import { recordIn, TenantLedger } from '../usage/tenant-ledger.ts';
+import { writePoints } from '../usage/usage-points.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import { BlockList } from './block-list.ts';
 import { EventSender } from './event-sender.ts';
 import { HomeSlices } from './home-slices.ts';
 import { Journal } from './journal.ts';
 import { LimitAlerts } from './limit-alerts.ts';
+import type { LimiterPorts } from './limiter-ports.ts';
 import { LimiterStorage } from './limiter-storage.ts';
 import { billedRecords, OldDeliveries } from './old-deliveries.ts';
 import { OpenRequests, TENANT } from './open-requests.ts';
 import type { OpenReservation } from './open-reservation.ts';
 import { PlaceClaims } from './place-claims.ts';
 import { UsageDuties } from './usage-duties.ts';
-import { recordAfter, UsageInquiry } from './usage-inquiry.ts';
+import { recordAfter } from './usage-inquiry.ts';
 import { UsageMove } from './usage-move.ts';
 
 /** Key of the stored erasure. */
@@ -46,7 +45,8 @@ interface Erasure {
  * decides reservations one after the other. Ended requests are in its ledger, in the same commit. Its alarm
  * expires reservations, reports usage and deletes what is old.
  */
-export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRpc {
+export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRpc {
+  readonly #ports: LimiterPorts;
   readonly #clock: AlarmClock;
   readonly #ledger: TenantLedger;
   readonly #storage: LimiterStorage;
@@ -58,19 +58,18 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #alerts: LimitAlerts;
   readonly #billing: DeliveryCursor;
   readonly #sender: EventSender;
-  readonly #inquiry: UsageInquiry;
   readonly #places = new PlaceClaims();
   /** Null = the tenant exists. */
   #erasure: Erasure | null;
   /** This object has deleted its data, tables included. In memory, the tenant stays blocked. */
   #isErased = false;
 
-  constructor(ctx: DurableObjectState, env: Env) {
+  constructor(ctx: DurableObjectState, env: E, ports: LimiterPorts) {
     super(ctx, env);
+    this.#ports = ports;
     const { sql, kv } = ctx.storage;
-    const settings = parseSettings(env);
+    const { settings, db, oldDb } = ports;
     this.#clock = new AlarmClock(ctx.storage);
-    this.#inquiry = new UsageInquiry(env);
     this.#ledger = new TenantLedger(sql);
     const now = () => this.#clock.now();
     const old = new OldDeliveries(sql);
@@ -87,13 +86,13 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
       old.delete(events);
       if (settings.REQUEST_DAYS === 0) this.#ledger.prune(Number.MAX_SAFE_INTEGER, this.#billing.undelivered);
     };
-    this.#sender = new EventSender([webhook, this.#billing], { env, settings, now, onTaken });
+    this.#sender = new EventSender([webhook, this.#billing], { deliver: ports.deliver, now, onTaken });
     const stores = { ledger: this.#ledger, storage: this.#storage };
-    this.#move = new UsageMove({ ...stores, sql, kv, db: env.USAGE_DB, now });
+    this.#move = new UsageMove({ ...stores, sql, kv, db: oldDb, now });
     this.#duties = new UsageDuties(kv, {
       ...stores,
       move: this.#move,
-      db: env.DB,
+      db,
       usageDays: settings.USAGE_DAYS,
       requestDays: settings.REQUEST_DAYS,
       reportWithinMs: settings.USAGE_REPORT_MS,
@@ -241,13 +240,16 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Settles the requests of an isolate that has been silent for too long. */
   async #giveUp(isolate: string): Promise<void> {
-    const accounts = await this.#inquiry.under(`${isolate}.`);
+    const accounts = await this.#ports.accountsUnder(`${isolate}.`);
     this.#slices.giveUp(isolate, accounts, this.#clock.now());
   }
 
   /** Settles a request whose Worker is gone: by the upstream's account, else the last renewal. */
   async #inquire(open: OpenReservation, now: number): Promise<void> {
-    const account = await this.#inquiry.ask(open);
+    const { record: last, reservation } = open;
+    // If the Worker vanished, the request may have moved to another upstream, so the limiter asks all.
+    const upstream = last.status === 'abandoned' ? null : last.upstream;
+    const account = await this.#ports.usageOf(reservation.id, upstream);
     // The Worker may have settled the request in the meantime.
     if (!this.#requests.isCurrent(open)) return;
     const { record, askAt } = recordAfter(open, account, now);
@@ -260,7 +262,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     if (ended.length === 0) return;
     this.#alerts.add(ended, this.#requests.quota);
     this.#duties.note(ended[0]!.tenantId);
-    if (this.env.USAGE) writePoints(this.env.USAGE, ended);
+    const { points } = this.#ports;
+    if (points) writePoints(points, ended);
   }
 
   /** Sets the alarm for everything that is to be done. */

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from '../admin/admin-client.ts';
-import { eventually } from '../support/eventually.ts';
-import { close, reset, sendRaw } from '../support/raw-request.ts';
-import { acceptedFor, holdRequests, tokenEvent } from '../support/scripts.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from '../../admin/admin-client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { close, reset, sendRaw } from '../../support/raw-request.ts';
+import { acceptedFor, holdRequests, tokenEvent } from '../../support/scripts.ts';
+import { workerForTests } from '../../support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests({
   ADMIN_KEY_SHA256,

@@ -1,5 +1,5 @@
-import type { UsageRecord } from '../../../worker/usage/usage-record.ts';
-import type { UsageQuestion } from '../../../worker/usage/usage-sums.ts';
+import type { UsageRecord } from '../../../../worker/limits/usage/usage-record.ts';
+import type { UsageQuestion } from '../../../../worker/limits/usage/usage-sums.ts';
 
 export const recordOf = (fields: Partial<UsageRecord>): UsageRecord => ({
   requestId: 'isolate.0.1..r',

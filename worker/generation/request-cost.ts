@@ -1,37 +1,22 @@
+import { FIRST_PART, type RequestCost, type RequestTokens } from '@continuo/limits/reservation.ts';
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import type { RequestBounds } from '../dialects/request.ts';
-import type { Settings } from '../env/settings.ts';
-import type { Price } from '../prices/price.ts';
 import { estimateTokens } from '../upstreams/token-estimate.ts';
-
-/** Tokens of the first part of a completion. */
-export const FIRST_PART = 256;
-
-/** What a request may cost, estimated before it is tokenized. */
-export interface RequestCost {
-  /** Tokens to reserve before it runs: the prompt, and the first part of the completion. */
-  readonly tokens: number;
-  /** Prompt tokens plus the maximum number of generated tokens. */
-  readonly most: number;
-  /** Those of the prompt. */
-  readonly prompt: number;
-  /** The model's id, not an alias. Usage is counted under it. */
-  readonly model: string;
-  /** Null = the tokens cost nothing. */
-  readonly price: Price | null;
-}
-
-/** The tokens of a request. */
-export type RequestTokens = Omit<RequestCost, 'model' | 'price'>;
 
 /** Returns the smaller of two bounds; null = no bound. */
 const tighter = (left: number | null, right: number | null): number | null =>
   left === null || right === null ? (left ?? right) : Math.min(left, right);
 
+/** Upper bounds of the deployment for one request. */
+interface Bounds {
+  readonly MAX_SEQUENCES: number;
+  readonly MAX_LOGPROB_BYTES: number;
+}
+
 /** Returns the bounds that tenant, key and deployment set for one request, and the tenant's defaults. */
-export function boundsOf({ tenant, key }: Principal, settings: Settings): RequestBounds {
+export function boundsOf({ tenant, key }: Principal, settings: Bounds): RequestBounds {
   const sequences = tighter(tenant.limits.maxSequences, key.limits.maxSequences);
   const logprobBytes = tighter(tenant.limits.maxLogprobBytes, key.limits.maxLogprobBytes);
   return {

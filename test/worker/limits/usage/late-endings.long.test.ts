@@ -1,10 +1,10 @@
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
-import type { SettlementRequest } from '../../../worker/env/limiter-protocol.ts';
-import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
-import { eventually } from '../support/eventually.ts';
-import { startWorkerd } from '../support/workerd.ts';
+import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
+import type { SettlementRequest } from '../../../../worker/limits/quota/protocol.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startWorkerd } from '../../support/workerd.ts';
+import { type Call, callLimiter, LIMITER_WORKER } from '../objects/limiter-worker.ts';
 import { type ForgetfulOrigin, startForgetfulOrigin } from './forgetful-origin.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { SummaryRow } from '../../../worker/usage/tenant-ledger.ts';
-import { querySummary, reportUsage } from '../../../worker/usage/usage-summary.ts';
-import { ALL_SUMS } from '../../../worker/usage/usage-sums.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import type { SummaryRow } from '../../../../worker/limits/usage/tenant-ledger.ts';
+import { querySummary, reportUsage } from '../../../../worker/limits/usage/usage-summary.ts';
+import { ALL_SUMS } from '../../../../worker/limits/usage/usage-sums.ts';
+import { workerForTests } from '../../support/worker-for-tests.ts';
 import { EVERYTHING } from './usage-fixtures.ts';
 
 const { worker } = workerForTests();

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { requestName, reservationId } from '../../../worker/usage/reservation-id.ts';
-import { TenantLedger } from '../../../worker/usage/tenant-ledger.ts';
-import type { UsageRecord } from '../../../worker/usage/usage-record.ts';
-import { DAY_MS, dayName, type UsageQuestion } from '../../../worker/usage/usage-sums.ts';
-import { sqlStorage } from '../support/sql-storage.ts';
+import { requestName, reservationId } from '../../../../worker/limits/usage/reservation-id.ts';
+import { TenantLedger } from '../../../../worker/limits/usage/tenant-ledger.ts';
+import type { UsageRecord } from '../../../../worker/limits/usage/usage-record.ts';
+import { DAY_MS, dayName, type UsageQuestion } from '../../../../worker/limits/usage/usage-sums.ts';
+import { sqlStorage } from '../../support/sql-storage.ts';
 import { EVERYTHING, recordOf } from './usage-fixtures.ts';
 
 const JANUARY = Date.UTC(2026, 0, 1);

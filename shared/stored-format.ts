@@ -1,5 +1,13 @@
+/** The SQLite database of a Durable Object, as far as this file needs it. */
+interface ObjectDatabase {
+  exec<Row extends Record<string, string | number | null | ArrayBuffer>>(
+    sql: string,
+    ...values: (string | number)[]
+  ): { toArray(): Row[] };
+}
+
 /** Returns whether an object's database has a table of this name. */
-export const hasTable = (sql: SqlStorage, name: string): boolean =>
+export const hasTable = (sql: ObjectDatabase, name: string): boolean =>
   sql.exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name).toArray().length > 0;
 
 /**
@@ -8,7 +16,7 @@ export const hasTable = (sql: SqlStorage, name: string): boolean =>
  * record have the first format.
  * @param format rises only if the Worker of the release before could not read what this one writes
  */
-export function requireFormat(sql: SqlStorage, format: number): void {
+export function requireFormat(sql: ObjectDatabase, format: number): void {
   sql.exec(
     'CREATE TABLE IF NOT EXISTS format (only INTEGER PRIMARY KEY CHECK (only = 0), version INTEGER NOT NULL)',
   );
@@ -22,7 +30,7 @@ export function requireFormat(sql: SqlStorage, format: number): void {
 }
 
 /** Adds a column to a table of an older release. @param definition its name and type */
-export function addColumn(sql: SqlStorage, table: string, definition: string): void {
+export function addColumn(sql: ObjectDatabase, table: string, definition: string): void {
   const has = "SELECT 1 FROM sqlite_master WHERE name = ? AND instr(sql, ' ' || ?) > 0";
   if (sql.exec(has, table, definition).toArray().length === 0)
     sql.exec(`ALTER TABLE ${table} ADD COLUMN ${definition}`);

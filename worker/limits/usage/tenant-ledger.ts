@@ -1,4 +1,4 @@
-import type { Positions } from '../delivery/delivery-cursor.ts';
+import type { Positions } from './delivery-cursor.ts';
 import { arrivalOf, keptName, nameOf } from './reservation-id.ts';
 import type { UsageRecord } from './usage-record.ts';
 import {

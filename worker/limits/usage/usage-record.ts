@@ -1,5 +1,5 @@
 import type { FinishReason, Usage } from '@continuo/shared/generation.ts';
-import { costOf, type Price } from '../prices/price.ts';
+import { costOf, type Price } from './price.ts';
 
 /** `abandoned`: the Worker vanished without settlement. It has the upstream's account or last renewal. */
 type UsageStatus = 'completed' | 'failed' | 'cancelled' | 'abandoned';

@@ -1,12 +1,12 @@
+import { Claim, hasLimit } from '@continuo/limits/claim.ts';
+import { limitError } from '@continuo/limits/limit-errors.ts';
+import { RESOURCES } from '@continuo/limits/quota/budget.ts';
+import type { ReservationResult } from '@continuo/limits/quota/protocol.ts';
 import { toApiError } from '@continuo/shared/errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { authenticate } from '../auth/auth.ts';
-import type { ReservationResult } from '../env/limiter-protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { Claim, hasLimit } from './claim.ts';
-import { limitError } from './limit-errors.ts';
-import { RESOURCES } from './quota/budget.ts';
 
 const hasLimitHeaders = ({ headers }: Response): boolean =>
   headers.has('x-ratelimit-limit-requests') || headers.has('x-ratelimit-limit-tokens');

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
+import { KEPT_CONNECTIONS } from '../../../support/kept-connections.ts';
 
 export interface ForgetfulOrigin {
   readonly bindings: Readonly<Record<string, string>>;

@@ -1,10 +1,10 @@
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { UNLIMITED } from '../../../shared/tenant.ts';
-import { ALL_SUMS, DAY_MS, dayName } from '../../../worker/usage/usage-sums.ts';
-import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
-import { type Database, migrate } from '../support/database.ts';
-import { startWorkerd } from '../support/workerd.ts';
+import { UNLIMITED } from '../../../../shared/tenant.ts';
+import { ALL_SUMS, DAY_MS, dayName } from '../../../../worker/limits/usage/usage-sums.ts';
+import { type Database, migrate } from '../../support/database.ts';
+import { startWorkerd } from '../../support/workerd.ts';
+import { type Call, callLimiter, LIMITER_WORKER } from '../objects/limiter-worker.ts';
 import { recordOf } from './usage-fixtures.ts';
 
 /** The ledger of a tenant's object over years: what its alarm does, and what it takes from older releases. */
