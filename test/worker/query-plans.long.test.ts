@@ -9,9 +9,9 @@ import * as plans from '../../worker/tenants/plan-store.ts';
 import * as storedKeys from '../../worker/tenants/stored-key.ts';
 import * as tenants from '../../worker/tenants/tenant-store.ts';
 import * as webhooks from '../../worker/tenants/webhook-store.ts';
+import { EVERYTHING } from './limits/usage/usage-fixtures.ts';
 import { ENTRY } from './support/audit-entry.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
-import { EVERYTHING } from './limits/usage/usage-fixtures.ts';
 
 /** Checks SQLite's plan of every statement that the Worker sends to its databases. */
 
