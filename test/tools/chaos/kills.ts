@@ -92,34 +92,45 @@ async function killOnce(
   return { tenant, key, keyId, sent, received, leakedSlots: LOAD_REQUESTS - free };
 }
 
+/** What is read of a tenant's limits. */
+interface OwnKey {
+  readonly tenant: { readonly balance_micros: number; readonly used: { readonly tokens_per_day: number } };
+}
+
+type Total = Readonly<Record<'cost_micros' | 'prompt_tokens' | 'completion_tokens', number>>;
+
 /** The cost of a tenant's requests in micro-units, as each place has it. */
 interface Money {
   readonly ledger: number;
   readonly balance: number;
   readonly records: number;
   readonly bill: number;
+  /** Tokens that are still reserved. */
+  readonly reserved: number;
 }
 
-const isEqual = ({ ledger, balance, records, bill }: Money): boolean =>
-  balance === ledger && records === ledger && bill === ledger;
+const isEqual = ({ ledger, balance, records, bill, reserved }: Money): boolean =>
+  reserved === 0 && balance === ledger && records === ledger && bill === ledger;
 
-/** Returns what a kill's tenant has spent once all places agree, or after PATIENCE_MS. */
+/** Returns what a tenant has spent when its requests have ended and all places agree, or after PATIENCE_MS. */
 function moneyOf({ client, billing }: KillableSystem, { tenant, key, sent }: Kill): Promise<Money> {
   const read = async (path: string) =>
     (await client.request(path, { headers: { authorization: `Bearer ${key}` } })).json();
   const ask = async (): Promise<Money> => {
     const { body } = await admin(client, 'GET', `/usage?tenant=${tenant}`);
-    const { tenant: account } = (await read('/v1/key')) as { tenant: { balance_micros: number } };
+    const { tenant: account } = (await read('/v1/key')) as OwnKey;
     let records = 0;
     for (const id of sent) {
       const record = (await read(`/v1/requests/${id}`)) as { readonly cost_micros?: number };
       records += record.cost_micros ?? 0;
     }
+    const { cost_micros: ledger, prompt_tokens: prompt, completion_tokens: completion } = body.total as Total;
     return {
-      ledger: body.total.cost_micros ?? Number.NaN,
+      ledger,
       balance: PAID_MICROS - account.balance_micros,
       records,
       bill: billing.of(tenant).micros,
+      reserved: account.used.tokens_per_day - prompt - completion,
     };
   };
   return patiently(ask, isEqual);
