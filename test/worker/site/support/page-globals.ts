@@ -1,4 +1,5 @@
-import { vi } from 'vitest';
-
-/** Import it before modules of the page that listen to its end when they are loaded. */
-vi.stubGlobal('addEventListener', () => undefined);
+/**
+ * Import it before modules of the page that listen to its end when they are loaded. Not a stub of vitest:
+ * that would end with the test file, and files of one process load this module once.
+ */
+Object.assign(globalThis, { addEventListener: () => undefined });
