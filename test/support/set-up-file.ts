@@ -12,7 +12,7 @@ import { LONGER_MS, TEST_LIMIT_MS } from './time-limits.ts';
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: TEST_SEED, numRuns: runs(100) });
 
 const file = expect.getState().testPath!.replaceAll('\\', '/');
-const [, longer] = Object.entries(LONGER_MS).find(([name]) => file.endsWith(`/${name}`)) ?? [];
+const [, longer] = Object.entries(LONGER_MS).find(([name]) => file.includes(`/${name}`)) ?? [];
 vi.setConfig({ testTimeout: longer ?? TEST_LIMIT_MS });
 
 // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of the used fixtures from it

@@ -4,8 +4,10 @@ export const TEST_LIMIT_MS = 60_000;
 /** Conditions end before their test, so that the report says what was waited for. */
 export const WAIT_LIMIT_MS = TEST_LIMIT_MS / 2;
 
-/** Files whose tests may take longer, each for its reason. */
+/** Files and folders whose tests may take longer, each for its reason. */
 export const LONGER_MS: Readonly<Record<string, number>> = {
+  // The first test of a process waits for the start of the system and of a browser, too.
+  'test/e2e/site/': 120_000,
   // They wait until processes have restarted after each of several kills, and until the ledger agrees.
   'test/e2e/kills.test.ts': 180_000,
   'test/e2e/kills.long.test.ts': 180_000,
