@@ -30,9 +30,9 @@ export const bytesOfState = (states: readonly StateTensor[]): number =>
   states.reduce((sum, state) => sum + rowBytesOf(state), 0);
 
 /**
- * The state of every slot in CPU memory. A run reads it at one place and writes it at another, so a run that
- * was stopped, or a row of no sequence, changes nothing: the next run says by its position which it goes on
- * from.
+ * The state of every slot in CPU memory. A run reads it at one place and writes it at another, and the next
+ * run says by its position which of them it goes on from. So a run that was stopped, or a row of no sequence,
+ * changes nothing.
  */
 export class StateCache implements SlotStates {
   readonly bytes: number;
