@@ -112,7 +112,7 @@ interface Money {
 const isEqual = ({ ledger, balance, records, bill, reserved }: Money): boolean =>
   reserved === 0 && balance === ledger && records === ledger && bill === ledger;
 
-/** Returns what a tenant has spent when its requests have ended and all places agree, or after PATIENCE_MS. */
+/** Returns what a tenant has spent when its requests have ended and all agree, or after PATIENCE_MS. */
 function moneyOf({ client, billing }: KillableSystem, { tenant, key, sent }: Kill): Promise<Money> {
   const read = async (path: string) =>
     (await client.request(path, { headers: { authorization: `Bearer ${key}` } })).json();

@@ -15,8 +15,8 @@ export interface Load {
   readonly intervalMs: number;
   readonly tokensPerEvent: number;
   /**
-   * All clients start at once; otherwise evenly spread over `startMs`, or over `intervalMs`. Events of streams
-   * in step would wait for each other, as long as it takes to admit requests.
+   * All clients start at once; otherwise evenly spread over `startMs`, or over `intervalMs`. Events of
+   * streams in step would wait for each other, as long as it takes to admit requests.
    */
   readonly atOnce?: boolean;
 }
