@@ -1,4 +1,5 @@
 import type { KvBytes } from '../../model/model-runner.ts';
+import { ExtraMemory } from './extra-memory.ts';
 import {
   allocateChunk,
   allocateLogits,
@@ -63,18 +64,15 @@ export class PrefixStore {
   readonly #kvBytes: KvBytes;
   readonly #room: ReturnType<typeof prefixStoreRoom>;
   readonly #chunkMemory: MemoryPool<ChunkMemory>;
-  readonly #logits: MemoryPool<Float32Array>;
-  readonly #states: MemoryPool<Uint8Array>;
+  readonly #logits: ExtraMemory<'logits', Float32Array>;
+  /** Of chunks, and of suspended sequences. */
+  readonly states: ExtraMemory<'state', Uint8Array>;
   /** KV of suspended sequences, in the same memory; it evicts chunks. */
   readonly saved: SavedKv;
   /** The first chunks of prompts. */
   readonly #first = new Map<string, ChunkNode>();
   /** All chunks, least recently used first. */
   readonly #recency = new Set<ChunkNode>();
-  /** Chunks with logits, least recently used first. */
-  readonly #withLogits = new Set<ChunkNode>();
-  /** Chunks with a state, least recently used first. */
-  readonly #withState = new Set<ChunkNode>();
   readonly #backup: ChunkBackup | null;
   readonly #counts = { hits: 0, misses: 0, storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
 
@@ -84,8 +82,8 @@ export class PrefixStore {
     this.#kvBytes = shape.kvBytes;
     this.#room = prefixStoreRoom(shape);
     this.#chunkMemory = new MemoryPool(this.#room.chunks, () => allocateChunk(shape));
-    this.#logits = new MemoryPool(this.#room.logits, () => allocateLogits(shape));
-    this.#states = new MemoryPool(this.#room.states, () => allocateState(shape));
+    this.#logits = new ExtraMemory('logits', new MemoryPool(this.#room.logits, () => allocateLogits(shape)));
+    this.states = new ExtraMemory('state', new MemoryPool(this.#room.states, () => allocateState(shape)));
     this.saved = new SavedKv(shape, this.#room.chunks, {
       take: () => this.#takeChunk(null),
       give: (memory) => this.#chunkMemory.give(memory),
@@ -95,7 +93,7 @@ export class PrefixStore {
   get status(): PrefixStoreStatus {
     const { chunkBytes, logitsBytes, stateBytes } = this.#room;
     const bytes =
-      this.#chunkMemory.used * chunkBytes + this.#logits.used * logitsBytes + this.#states.used * stateBytes;
+      this.#chunkMemory.used * chunkBytes + this.#logits.used * logitsBytes + this.states.used * stateBytes;
     return { bytes, ...this.#counts };
   }
 
@@ -108,10 +106,8 @@ export class PrefixStore {
   open(namespace: string, tokens: Int32Array, limit: number): StoredPrompt {
     const prompt = this.use(namespace, tokens, limit);
     const { chunks } = prompt;
-    const last = chunks.at(-1);
-    if (last !== undefined && this.#withLogits.delete(last)) this.#withLogits.add(last);
-    const resumed = chunks.findLast(({ state }) => state !== null);
-    if (resumed !== undefined && this.#withState.delete(resumed)) this.#withState.add(resumed);
+    this.#logits.touch(chunks.at(-1));
+    this.states.touch(chunks.findLast(({ state }) => state !== null));
     if (limit > 0) this.#counts[chunks.length > 0 ? 'hits' : 'misses']++;
     return prompt;
   }
@@ -136,7 +132,8 @@ export class PrefixStore {
       chunk.logprobs.bytes.set(content.logprobs);
       chunk.hasLogprobs = true;
     }
-    if (content.logits !== null && chunk.logits === null) this.#keepLogits(chunk, content.logits);
+    const { logits } = content;
+    if (logits !== null) this.#logits.keep(chunk, (memory) => memory.set(logits));
     return true;
   }
 
@@ -167,8 +164,8 @@ export class PrefixStore {
     const readKv = (kv: Uint8Array) => this.#kvBytes.read(slot, start, end, kv);
     const chunk = prompt.chunks[index] ?? this.#append(prompt, start, end, readKv);
     if (!chunk?.stored) return;
-    if (logits !== null && chunk.logits === null) this.#keepLogits(chunk, logits);
-    if (readState !== null && chunk.state === null) this.#keepState(chunk, readState);
+    if (logits !== null) this.#logits.keep(chunk, (memory) => memory.set(logits));
+    if (readState !== null) this.states.keep(chunk, readState);
     if (logprobs !== null) keepLogprobs(chunk, logprobs, end, prompt.tokens[end] ?? -1);
     this.#backup?.keep(chunk);
   }
@@ -249,55 +246,6 @@ export class PrefixStore {
     return { memory, kv, logprobs: memory.logprobs };
   }
 
-  #keepLogits(chunk: ChunkNode, logits: Float32Array): void {
-    let memory = this.#logits.take();
-    if (memory === null) {
-      const [oldest] = this.#withLogits;
-      if (oldest === undefined) return;
-      this.#dropLogits(oldest);
-      memory = this.#logits.take();
-    }
-    if (memory === null) return;
-    memory.set(logits);
-    chunk.logits = memory;
-    this.#withLogits.add(chunk);
-  }
-
-  #dropLogits(chunk: ChunkNode): void {
-    if (chunk.logits === null) return;
-    this.#logits.give(chunk.logits);
-    this.#withLogits.delete(chunk);
-    chunk.logits = null;
-  }
-
-  #keepState(chunk: ChunkNode, read: (state: Uint8Array) => void): void {
-    const memory = this.takeState();
-    if (memory === null) return;
-    read(memory);
-    chunk.state = memory;
-    this.#withState.add(chunk);
-  }
-
-  /** Returns memory for a state, or that of the least recently used one. Null without room or memory. */
-  takeState(): Uint8Array | null {
-    const memory = this.#states.take();
-    const [oldest] = this.#withState;
-    if (memory !== null || oldest === undefined) return memory;
-    this.#dropState(oldest);
-    return this.#states.take();
-  }
-
-  giveState(memory: Uint8Array): void {
-    this.#states.give(memory);
-  }
-
-  #dropState(chunk: ChunkNode): void {
-    if (chunk.state === null) return;
-    this.#states.give(chunk.state);
-    this.#withState.delete(chunk);
-    chunk.state = null;
-  }
-
   /** Returns new memory, or that of the oldest chunk if it is not `kept`. Null without room or memory. */
   #takeChunk(kept: ChunkNode | null): ChunkMemory | null {
     const memory = this.#chunkMemory.take();
@@ -314,8 +262,8 @@ export class PrefixStore {
     const removed = [chunk];
     for (const node of removed) {
       removed.push(...node.after.values());
-      this.#dropLogits(node);
-      this.#dropState(node);
+      this.#logits.drop(node);
+      this.states.drop(node);
       this.#recency.delete(node);
       this.#chunkMemory.give(node.memory);
       node.stored = false;

@@ -83,11 +83,11 @@ export class SuspendedSet {
     else {
       if (this.#kv.isArriving(state.slot)) return false;
       const { slot, computed } = state;
-      const slotState = this.#hasState(state) ? (this.#store?.takeState() ?? null) : null;
+      const slotState = this.#hasState(state) ? (this.#store?.states.take() ?? null) : null;
       if (slotState === null && this.#hasState(state)) return false;
       const memory = moved(() => this.#store?.saved.save(slot, computed) ?? null);
       if (memory === null) {
-        if (slotState !== null) this.#store?.giveState(slotState);
+        if (slotState !== null) this.#store?.states.give(slotState);
         return false;
       }
       if (slotState !== null) this.#states?.read(slot, computed, slotState);
@@ -122,7 +122,7 @@ export class SuspendedSet {
       this.#kv.release(slot, false);
       throw error;
     } finally {
-      if (kv.slotState !== null) this.#store?.giveState(kv.slotState);
+      if (kv.slotState !== null) this.#store?.states.give(kv.slotState);
     }
     state.slot = slot;
     return state;
@@ -134,7 +134,7 @@ export class SuspendedSet {
       if (queued.request !== request) continue;
       const { kv } = this.#sequences.get(queued)!;
       this.#store?.saved.free(kv?.memory ?? []);
-      if (kv?.slotState) this.#store?.giveState(kv.slotState);
+      if (kv?.slotState) this.#store?.states.give(kv.slotState);
       this.#sequences.delete(queued);
     }
   }
