@@ -1,7 +1,7 @@
 /** A lock between threads: an int32 with the holder's number plus one. */
 
 const FREE = 0;
-/** The number that stands for a thread in shared memory, where 0 is nobody. */
+/** The number that stands for a thread in shared memory, where 0 is none. */
 export const ownerOf = (threadId: number): number => threadId + 1;
 
 /** Runs `work` while this thread, `threadId`, holds the lock. Blocks the thread until it is free. */

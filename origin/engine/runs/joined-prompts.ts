@@ -1,3 +1,4 @@
+import { commonPrefix } from '../kv/prompt-match.ts';
 import type { PromptPrefill } from '../sequences/prompt-prefill.ts';
 
 /** Prompts that one run computes whole, in neighbouring slots: a card computes them in the time of one. */
@@ -16,10 +17,6 @@ export class JoinedPrompts {
   /** In the order of their slots. */
   get members(): readonly PromptPrefill[] {
     return this.#members;
-  }
-
-  get isFull(): boolean {
-    return (this.#members.length + 1) * this.#longest > this.#maxRows;
   }
 
   /** Whether the run has room for a prompt. Equal prompts are computed once, one after the other. */
@@ -44,4 +41,4 @@ export const isJoinable = ({ computed, restores, images, tokens }: PromptPrefill
   computed === 0 && !restores && images.length === 0 && tokens.length > 1 && tokens.length <= chunk;
 
 const areEqual = (left: Int32Array, right: Int32Array): boolean =>
-  left.length === right.length && left.every((token, at) => token === right[at]);
+  left.length === right.length && commonPrefix(left, right, left.length) === left.length;

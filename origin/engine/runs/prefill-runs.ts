@@ -113,7 +113,6 @@ export class PrefillRuns {
     const canJoin = (other: PromptPrefill) => isJoinable(other, chunk) && !this.#waits(other);
     if (joinsPrompts && canJoin(prefill)) {
       for (const other of this.#running.prefillsOf(prefill.request.account)) {
-        if (joined.isFull) break;
         if (other === prefill || !canJoin(other) || !joined.suits(other)) continue;
         if (other.slot < 0) copies.push(...this.#enter(other));
         if (canJoin(other)) joined.add(other);
