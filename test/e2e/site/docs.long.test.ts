@@ -73,7 +73,7 @@ test('search finds operations by their fields and guides by questions, and says 
   await expect.poll(() => opener.getAttribute('aria-expanded')).toBe('false');
 });
 
-test('pages begin at one edge with copy buttons in their blocks, and an address says if it names no page, no guide that can be loaded or nothing that its key may see', async ({
+test('pages begin at one edge with copy buttons in their blocks, and an address without a page, a guide or a permission says so', async ({
   visit,
   system,
 }) => {

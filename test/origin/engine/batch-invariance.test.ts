@@ -3,10 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { runs } from '../../support/random.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt } from './support/long-requests.ts';
-import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
-import { ordered, transcribe } from './support/transcript.ts';
-import { arrivals, expectBeginning, play, shape } from './support/workload.ts';
+import { arrivals, expectReference, play, shape } from './support/workload.ts';
 
 describe('batch invariance', () => {
   it('gives every request the tokens, text, logprobs and finish of the plain reference in every batch', async () => {
@@ -29,18 +27,14 @@ describe('batch invariance', () => {
           restored += driver.engine.status.prefixStore?.restoredTokens ?? 0;
           discards += runner.discards.length;
           suspensions += driver.engine.status.suspensions ?? 0;
-          for (const { submission, abortAfter } of workload) {
-            const transcript = transcribe(driver.eventsOf(submission.requestId), submission.choices);
-            if (abortAfter !== null && transcript.end === null) {
-              expectBeginning(transcript, plainTranscript(submission, shape(slots)));
-              continue;
-            }
+          for (const arrival of workload) {
+            const { submission } = arrival;
+            if (!expectReference(driver, arrival, shape(slots))) continue;
             requests++;
             for (const event of driver.eventsOf(submission.requestId)) {
               if (event.type !== 'started') continue;
               if (event.cachedTokens === submission.prompts[event.prompt]?.tokens.length) wholePrompts++;
             }
-            expect(ordered(transcript)).toEqual(ordered(plainTranscript(submission, shape(slots))));
           }
         },
       ),
@@ -72,12 +66,7 @@ describe('batch invariance', () => {
           }));
           await play(driver, burst);
           joined += runner.joined.reduce((sum, prompts) => sum + prompts, 0);
-          for (const { submission, abortAfter } of burst) {
-            const transcript = transcribe(driver.eventsOf(submission.requestId), submission.choices);
-            const whole = plainTranscript(submission, wide);
-            if (abortAfter !== null && transcript.end === null) expectBeginning(transcript, whole);
-            else expect(ordered(transcript)).toEqual(ordered(whole));
-          }
+          for (const arrival of burst) expectReference(driver, arrival, wide);
         },
       ),
       { numRuns: runs(100) },

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Submission } from '../../../origin/engine/messages.ts';
 import { buildModel } from '../../../origin/export/build.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
@@ -14,8 +13,7 @@ import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { CASES } from '../export/family-cases.ts';
 import { hashedCheckpoint } from '../export/hashed-checkpoint.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
-import { anySubmission } from './support/submissions.ts';
-import { ordered, transcribe } from './support/transcript.ts';
+import { expectAsAlone, schedules } from './support/random-schedule.ts';
 
 const VOCABULARY = 320;
 
@@ -62,42 +60,17 @@ describe.each([
       tokenBytes: tokenizer.tokenBytes,
       eosIds: tokenizer.eosIds,
     });
-  const outputOf = (driver: Driver, { requestId, choices }: Submission) =>
-    ordered(transcribe(driver.eventsOf(requestId), choices));
 
   it('has the same bits among others, after a cached prefix, after suspension and after a rewind', async () => {
     const seen = { suspensions: 0, restored: 0 };
-    const arrival = fc.record({ submission: anySubmission(12), at: fc.nat(30), aborted: fc.nat(9) });
     await fc.assert(
-      fc.asyncProperty(
-        fc.array(arrival, { minLength: 4, maxLength: 9, size: 'max' }),
-        fc.constantFrom(6, 1000),
-        async (arrivals, chunks) => {
-          const driver = start(storeBytes(runner, chunks));
-          const requests = arrivals.map(({ submission }, index) => ({
-            ...submission,
-            requestId: `${index}`,
-          }));
-          for (let step = 0; step <= 40; step++) {
-            for (const [index, { at, aborted }] of arrivals.entries()) {
-              if (at === step) driver.submit(requests[index]!);
-              if (aborted === 0 && at + 8 === step) driver.engine.abort(`${index}`);
-            }
-            await driver.step();
-          }
-          await driver.finish();
-          const { suspensions = 0, prefixStore } = driver.engine.status;
-          seen.suspensions += suspensions;
-          seen.restored += prefixStore?.restoredTokens ?? 0;
-          for (const [index, request] of requests.entries()) {
-            if (arrivals[index]!.aborted === 0) continue;
-            const alone = start(0);
-            alone.submit({ ...request, flex: false });
-            await alone.finish();
-            expect(outputOf(driver, request)).toEqual(outputOf(alone, request));
-          }
-        },
-      ),
+      fc.asyncProperty(schedules, fc.constantFrom(6, 1000), async (schedule, chunks) => {
+        const driver = start(storeBytes(runner, chunks));
+        await expectAsAlone(schedule, driver, () => start(0));
+        const { suspensions = 0, prefixStore } = driver.engine.status;
+        seen.suspensions += suspensions;
+        seen.restored += prefixStore?.restoredTokens ?? 0;
+      }),
       { numRuns: runs(10) },
     );
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(runs(10));

@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Submission } from '../../../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { openModel } from '../../../../origin/model/open/open-model.ts';
 import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
 import { runs } from '../../../support/random.ts';
 import { Driver } from '../support/engine-driver.ts';
-import { anySubmission } from '../support/submissions.ts';
+import { expectAsAlone, schedules } from '../support/random-schedule.ts';
 import { type SyntheticEngine, syntheticEngine } from '../support/synthetic-engine.ts';
-import { ordered, transcribe } from '../support/transcript.ts';
 
 const SCHEDULES = runs(100);
 const MIN_SUSPENSIONS = SCHEDULES;
@@ -38,41 +36,16 @@ describe.each([
       tokenBytes: model.data.tokenBytes,
       eosIds: model.data.eosIds,
     });
-  const outputOf = (driver: Driver, { requestId, choices }: Submission) =>
-    ordered(transcribe(driver.eventsOf(requestId), choices));
 
   it('has the bits of one that was never suspended', async () => {
     let suspensions = 0;
-    const arrival = fc.record({ submission: anySubmission(12), at: fc.nat(30), aborted: fc.nat(9) });
     await fc.assert(
-      fc.asyncProperty(
-        fc.array(arrival, { minLength: 4, maxLength: 9, size: 'max' }),
-        fc.constantFrom(40, 1000),
-        async (arrivals, chunks) => {
-          const driver = start(chunks * 16 * runner.kvBytes.positionBytes);
-          const requests = arrivals.map(({ submission }, index) => ({
-            ...submission,
-            requestId: `${index}`,
-          }));
-          for (let step = 0; step <= 40; step++) {
-            for (const [index, { at, aborted }] of arrivals.entries()) {
-              if (at === step) driver.submit(requests[index]!);
-              if (aborted === 0 && at + 8 === step) driver.engine.abort(`${index}`);
-            }
-            await driver.step();
-          }
-          await driver.finish();
-          suspensions += driver.engine.status.suspensions ?? 0;
-          expect(driver.engine.status.suspended).toBe(0);
-          for (const [index, request] of requests.entries()) {
-            if (arrivals[index]!.aborted === 0) continue;
-            const alone = start(0);
-            alone.submit({ ...request, flex: false });
-            await alone.finish();
-            expect(outputOf(driver, request)).toEqual(outputOf(alone, request));
-          }
-        },
-      ),
+      fc.asyncProperty(schedules, fc.constantFrom(40, 1000), async (schedule, chunks) => {
+        const driver = start(chunks * 16 * runner.kvBytes.positionBytes);
+        await expectAsAlone(schedule, driver, () => start(0));
+        suspensions += driver.engine.status.suspensions ?? 0;
+        expect(driver.engine.status.suspended).toBe(0);
+      }),
       { numRuns: SCHEDULES },
     );
     expect(suspensions).toBeGreaterThan(MIN_SUSPENSIONS);

@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Submission } from '../../../../origin/engine/messages.ts';
 import type { Driver } from './engine-driver.ts';
+import { plainTranscript } from './reference-generation.ts';
 import { anySubmission } from './submissions.ts';
-import type { Transcript } from './transcript.ts';
+import { ordered, type Transcript, transcribe } from './transcript.ts';
 import { VOCABULARY } from './vocabulary.ts';
 
 const MAX_TOKENS = 20;
@@ -57,8 +58,27 @@ export async function play(driver: Driver, workload: readonly Arrival[]): Promis
   await driver.finish();
 }
 
+/**
+ * Compares what a request has got with the plain reference; an aborted one may have got the beginning.
+ * Returns whether it ended.
+ */
+export function expectReference(
+  driver: Driver,
+  { submission, abortAfter }: Arrival,
+  reference: Parameters<typeof plainTranscript>[1],
+): boolean {
+  const transcript = transcribe(driver.eventsOf(submission.requestId), submission.choices);
+  const whole = plainTranscript(submission, reference);
+  if (abortAfter !== null && transcript.end === null) {
+    expectBeginning(transcript, whole);
+    return false;
+  }
+  expect(ordered(transcript)).toEqual(ordered(whole));
+  return true;
+}
+
 /** Checks that an aborted request has sent a prefix of its whole output. */
-export function expectBeginning(transcript: Transcript, whole: Transcript): void {
+function expectBeginning(transcript: Transcript, whole: Transcript): void {
   for (const [index, { text, ids, finish }] of transcript.choices) {
     const expected = whole.choices.get(index);
     expect(expected?.text.startsWith(text)).toBe(true);

@@ -12,9 +12,7 @@ import type { ModelRunner } from '../../../../../origin/model/model-runner.ts';
 import { runs } from '../../../../support/random.ts';
 import { Driver, storeBytes } from '../../support/engine-driver.ts';
 import { CHUNK, longPrompt, shape } from '../../support/long-requests.ts';
-import { plainTranscript } from '../../support/reference-generation.ts';
 import { ScriptedRunner } from '../../support/scripted-runner.ts';
-import { ordered, transcribe } from '../../support/transcript.ts';
 import * as workload from '../../support/workload.ts';
 import { faultyFileSystem } from './faulty-file-system.ts';
 
@@ -220,13 +218,8 @@ describe('prefixes on disk', () => {
             await disk.settled();
             const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, chunks), disk });
             await workload.play(driver, arrivals);
-            for (const { submission, abortAfter } of arrivals) {
-              const transcript = transcribe(driver.eventsOf(submission.requestId), submission.choices);
-              const whole = plainTranscript(submission, workload.shape(3));
-              if (abortAfter !== null && transcript.end === null) workload.expectBeginning(transcript, whole);
-              else expect(ordered(transcript)).toEqual(ordered(whole));
-              requests++;
-            }
+            for (const arrival of arrivals) workload.expectReference(driver, arrival, workload.shape(3));
+            requests += arrivals.length;
             read += disk.status.readChunks;
             failed += disk.status.failedChunks;
             expect(disk.status.bytes).toBeLessThanOrEqual(files * FILE_BYTES);
