@@ -70,8 +70,8 @@ function lfm2({ fields, sizes }: RowContext): Differences {
       const name = `model.layers.${index}.conv`;
       if (attends[index]) return {};
       const part = (which: string) => projection(`${name}.${which}`, bias);
-      const convolution = { length, input: part('in_proj'), kernel: part('conv'), output: part('out_proj') };
-      return { convolution };
+      const kernel = { ...part('conv'), length };
+      return { mixer: { kind: 'convolution', input: part('in_proj'), kernel, output: part('out_proj') } };
     },
   };
 }

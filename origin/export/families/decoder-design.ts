@@ -68,6 +68,7 @@ export interface RotaryDesign {
 }
 
 export interface AttentionDesign {
+  readonly kind: 'attention';
   readonly heads: number;
   readonly kvHeads: number;
   readonly headSize: number;
@@ -100,16 +101,60 @@ export interface AttentionDesign {
   readonly slopes: readonly number[] | null;
 }
 
-/**
- * A gated convolution over the last positions (LFM 2): the input projection has three parts b, c and x; y =
- * output(c · (kernel ∗ (b · x) + bias)). The kernel has a row of `length` values for each channel.
- */
-export interface ConvolutionDesign {
+/** A convolution of each channel over its last positions. */
+export interface CausalKernel {
   /** Positions that a token reads, itself included; at least 2. */
   readonly length: number;
+  /** [channels, length], the newest position last. */
+  readonly weight: Weight;
+  readonly bias: Weight | null;
+}
+
+/**
+ * A gated convolution over the last positions (LFM 2): the input projection has three parts b, c and x; y =
+ * output(c · (kernel ∗ (b · x) + bias)).
+ */
+export interface ConvolutionDesign {
+  readonly kind: 'convolution';
   /** To 3 · hidden. */
   readonly input: ProjectionDesign;
-  readonly kernel: ProjectionDesign;
+  readonly kernel: CausalKernel;
+  readonly output: ProjectionDesign;
+}
+
+/** Heads of a recurrence, which has a state [keySize, valueSize] for each. */
+export interface RecurrenceShape {
+  /** Heads of keys and queries: a divisor of `heads`. Neighbouring heads share one. */
+  readonly keyHeads: number;
+  /** Heads of values and states. */
+  readonly heads: number;
+  readonly keySize: number;
+  readonly valueSize: number;
+}
+
+/**
+ * A gated delta network (Qwen 3 Next, Qwen 3.5, OLMo Hybrid): queries, keys and values pass a convolution and
+ * SiLU, queries and keys are divided by their length. Each position changes a head's state S, and reads it: S
+ * = e^g S; S += β k (v − Sᵀ k); y = Sᵀ q / √keySize, with g = −e^logDecay · softplus(decay + decayBias) and β
+ * = rateScale · sigmoid(rate). The result is output(norm(y) · silu(gate)).
+ */
+export interface LinearAttentionDesign extends RecurrenceShape {
+  readonly kind: 'linear-attention';
+  readonly query: ProjectionDesign;
+  readonly key: ProjectionDesign;
+  readonly value: ProjectionDesign;
+  /** Of the channels of queries, keys and values, in this order. */
+  readonly kernel: CausalKernel;
+  /** To `heads`, like `rate` and the two vectors. */
+  readonly decay: ProjectionDesign;
+  readonly decayBias: Weight;
+  readonly logDecay: Weight;
+  readonly rate: ProjectionDesign;
+  readonly rateScale: 1 | 2;
+  /** To heads · valueSize. */
+  readonly gate: ProjectionDesign;
+  /** Over each head. */
+  readonly norm: NormDesign;
   readonly output: ProjectionDesign;
 }
 
@@ -166,9 +211,11 @@ export interface ExpertsDesign {
   readonly shared: { readonly mlp: MlpDesign; readonly gate: ProjectionDesign | null } | null;
 }
 
+export type MixerDesign = AttentionDesign | ConvolutionDesign | LinearAttentionDesign;
+
 export interface LayerDesign {
   /** What a token reads of earlier ones. */
-  readonly attention: AttentionDesign | ConvolutionDesign;
+  readonly attention: MixerDesign;
   readonly feedForward: MlpDesign | ExpertsDesign;
   /**
    * sequential: x += attention(norm(x)); x += mlp(norm(x)). parallel: x += attention(norm(x)) +
@@ -188,12 +235,9 @@ export interface LayerDesign {
   readonly residualScale: number;
 }
 
-export const isConvolution = (mixer: LayerDesign['attention']): mixer is ConvolutionDesign =>
-  'kernel' in mixer;
-
 /** Returns the attention of the layers that have it, of one at least. */
 export const attentionsOf = ({ layers }: Pick<DecoderDesign, 'layers'>): readonly AttentionDesign[] =>
-  layers.flatMap(({ attention }) => (isConvolution(attention) ? [] : attention));
+  layers.flatMap(({ attention }) => (attention.kind === 'attention' ? attention : []));
 
 export interface DecoderDesign {
   /** Rows of embedding and head. */

@@ -2,9 +2,9 @@ import type { ConfigFields } from './config-fields.ts';
 import type {
   Activation,
   AttentionDesign,
-  ConvolutionDesign,
   DecoderDesign,
   LayerDesign,
+  MixerDesign,
 } from './decoder-design.ts';
 import type { RotaryOptions } from './rotary.ts';
 
@@ -93,7 +93,7 @@ export interface LayerDifferences {
   /** False = an MLP in a model with experts. */
   readonly sparse?: boolean;
   /** In place of attention. */
-  readonly convolution?: ConvolutionDesign | null;
+  readonly mixer?: Exclude<MixerDesign, AttentionDesign> | null;
 }
 
 export interface NormStyle {

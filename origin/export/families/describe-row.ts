@@ -140,7 +140,7 @@ class RowDesigner {
     const { experts = null, residual = 'sequential', residualScale = 1 } = this.#d;
     const mlp = (): MlpDesign => this.#mlp(name);
     return {
-      attention: differences.convolution ?? this.#attention(name, differences, rotary),
+      attention: differences.mixer ?? this.#attention(name, differences, rotary),
       feedForward:
         experts === null || differences.sparse === false
           ? mlp()
@@ -164,6 +164,7 @@ class RowDesigner {
     const { heads, kvHeads, headSize } = this.#sizes;
     const { sinks, queryNorm, keyNorm } = this.#names;
     return {
+      kind: 'attention',
       heads,
       kvHeads,
       headSize,

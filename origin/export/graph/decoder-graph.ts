@@ -4,7 +4,7 @@ import {
   LOGITS_INDEX,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
-import { type DecoderDesign, isConvolution, type LayerDesign } from '../families/decoder-design.ts';
+import type { DecoderDesign, LayerDesign, MixerDesign } from '../families/decoder-design.ts';
 import { writeAttention } from './attention.ts';
 import { writeConvolution } from './convolution.ts';
 import { writeEmbedding, writeHead } from './embedding.ts';
@@ -12,6 +12,7 @@ import { writeExperts } from './experts.ts';
 import { writeMlp } from './feed-forward.ts';
 import { WeightType } from './graph-builder.ts';
 import type { GraphContext } from './linear.ts';
+import { writeLinearAttention } from './linear-attention.ts';
 import { type ResidualStream, writeOptionalNorm, writeSumAndNorm } from './norms.ts';
 import { Positions } from './positions.ts';
 
@@ -55,11 +56,8 @@ function writeLayer(
   const norm = (input: string, of: LayerDesign['attentionNorm']) =>
     writeOptionalNorm(context, input, of, hidden);
   const before = writeSumAndNorm(context, stream, layer.attentionNorm, hidden);
-  const { attention: mixer } = layer;
-  const attention = isConvolution(mixer)
-    ? writeConvolution(context, mixer, index, before.normed, hidden)
-    : writeAttention(context, positions, mixer, index, before.normed, hidden);
-  const branch = scaled(context, norm(attention, layer.attentionOutputNorm), layer);
+  const mixed = writeMixer(context, positions, layer.attention, index, before.normed, hidden);
+  const branch = scaled(context, norm(mixed, layer.attentionOutputNorm), layer);
   const { sum, input } = writeMiddle(context, layer, before, branch, hidden);
   const { feedForward } = layer;
   const fed =
@@ -70,6 +68,24 @@ function writeLayer(
   if (layer.afterFeedForwardNorm === null) return { sum, branch: result };
   const after = writeSumAndNorm(context, { sum, branch: result }, layer.afterFeedForwardNorm, hidden);
   return { sum: after.normed, branch: null };
+}
+
+function writeMixer(
+  context: GraphContext,
+  positions: Positions,
+  mixer: MixerDesign,
+  layer: number,
+  input: string,
+  hidden: number,
+): string {
+  switch (mixer.kind) {
+    case 'attention':
+      return writeAttention(context, positions, mixer, layer, input, hidden);
+    case 'convolution':
+      return writeConvolution(context, mixer, layer, input, hidden);
+    case 'linear-attention':
+      return writeLinearAttention(context, mixer, layer, input, hidden);
+  }
 }
 
 /** Returns the stream behind attention and what the feed-forward layer reads. */

@@ -38,9 +38,12 @@ export const LOGITS_TO_KEEP = 'num_logits_to_keep';
 /** Boolean input [1] of a merged export; false runs the branch without a past. */
 export const USE_CACHE_BRANCH = 'use_cache_branch';
 
-/** The last inputs of a layer's convolution, in graphs of origin/export. */
+/** States of a layer in graphs of origin/export: the convolution's last inputs, [batch, channels, positions]. */
 export const PAST_CONVOLUTION = 'past_states.%d.convolution';
 export const PRESENT_CONVOLUTION = 'present_states.%d.convolution';
+/** The state of linear attention, [batch, heads, key size, value size]. */
+export const PAST_RECURRENCE = 'past_states.%d.recurrence';
+export const PRESENT_RECURRENCE = 'present_states.%d.recurrence';
 
 export const layerName = (template: string, layer: number): string => template.replace('%d', `${layer}`);
 

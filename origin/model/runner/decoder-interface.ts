@@ -8,7 +8,9 @@ import {
   layerName,
   layerOf,
   PAST_CONVOLUTION,
+  PAST_RECURRENCE,
   PRESENT_CONVOLUTION,
+  PRESENT_RECURRENCE,
   TOTAL_LENGTH,
   USE_CACHE_BRANCH,
 } from '../config/decoder-names.ts';
@@ -63,6 +65,11 @@ export interface DecoderInterface {
 /** Inputs of convolution, state-space and recurrent layers as exporters name them. */
 const STATE_INPUT =
   /(^|[._])(past_(conv|ssm|recurrent)|past\.\d+\.(conv|ssm|recurrent)|(conv|ssm|recurrent)_states?)([._]|$)/;
+/** Names and dimensions of the states in graphs of origin/export. */
+const STATES = [
+  { past: PAST_CONVOLUTION, present: PRESENT_CONVOLUTION, dimensions: ['channels', 'positions'] },
+  { past: PAST_RECURRENCE, present: PRESENT_RECURRENCE, dimensions: ['heads', 'key size', 'value size'] },
+] as const;
 /** Scales of an 8-bit or 4-bit KV cache, as onnxruntime-genai's builder names them. */
 const SCALE_INPUT = /\.(key|value)_scale$/;
 
@@ -90,7 +97,9 @@ export function describeDecoder(
   const states = stateTensors(inputs, outputs);
   const withKv = attentions.length > 0 ? attentions.length : pastKeys.length;
   if (withKv === 0) throw new Error(`lacks the input ${layerName(names.pastKey, 0)}`);
-  const layers = withKv + states.length;
+  const attending = new Set(pastKeys.map((name) => layerOf(names.pastKey, name)));
+  const withState = stateLayers(inputs);
+  const layers = withKv + withState.filter((layer) => !attending.has(layer)).length;
   expectEqual('layers', layers, config.layers, 'num_hidden_layers', config);
 
   const kv = kvTensors(layers, inputs, outputs, names);
@@ -149,7 +158,8 @@ function requireKnownInputs(
   const integers = [names.inputIds, names.attentionMask, names.positionIds, LOGITS_TO_KEEP];
   const runInputs = readsRunInputs(inputs) ? [LAST_POSITIONS, TOTAL_LENGTH, LOGITS_INDEX] : [];
   const supported = [tokenInput, ...integers, USE_CACHE_BRANCH, ...runInputs];
-  const isOwnState = (name: string) => runInputs.length > 0 && isLayerName(PAST_CONVOLUTION, name);
+  const isOwnState = (name: string) =>
+    runInputs.length > 0 && STATES.some(({ past }) => isLayerName(past, name));
   const unknown = [...inputs.keys()].filter(
     (name) => !supported.includes(name) && !isPast(name, names) && !isOwnState(name),
   );
@@ -188,22 +198,33 @@ function requireLayerNorm({ nodes }: OnnxGraph, { architecture }: ModelConfig): 
 const isPast = (name: string, { pastKey, pastValue }: DecoderNames): boolean =>
   isLayerName(pastKey, name) || isLayerName(pastValue, name);
 
-/** Convolution windows [batch, channels, positions] of the graphs of origin/export. */
+/** Layers with a state, each once. */
+const stateLayers = (inputs: ReadonlyMap<string, GraphTensor>): number[] => [
+  ...new Set(
+    STATES.flatMap(({ past }) =>
+      [...inputs.keys()].filter((name) => isLayerName(past, name)).map((name) => layerOf(past, name)),
+    ),
+  ),
+];
+
 function stateTensors(
   inputs: ReadonlyMap<string, GraphTensor>,
   outputs: ReadonlyMap<string, GraphTensor>,
 ): StateTensor[] {
-  const pasts = [...inputs.keys()].filter((name) => isLayerName(PAST_CONVOLUTION, name));
-  return pasts.map((past) => {
-    const present = layerName(PRESENT_CONVOLUTION, layerOf(PAST_CONVOLUTION, past));
-    const { elementType, dimensions } = inputs.get(past)!;
-    const [, ...row] = dimensions;
-    const sizes = row.filter((size) => typeof size === 'number' && size > 0) as number[];
-    if (elementType !== ElementType.float32 || sizes.length !== 2 || row.length !== 2) {
-      throw new Error(`has an input ${past} that is not float32 [batch, channels, positions]`);
-    }
-    if (!outputs.has(present)) throw new Error(`lacks the output ${present}`);
-    return { past, present, dimensions: sizes };
+  return STATES.flatMap((names) => {
+    const pasts = [...inputs.keys()].filter((name) => isLayerName(names.past, name));
+    return pasts.map((past): StateTensor => {
+      const present = layerName(names.present, layerOf(names.past, past));
+      const { elementType, dimensions } = inputs.get(past)!;
+      const [, ...row] = dimensions;
+      const sizes = row.filter((size) => typeof size === 'number' && size > 0) as number[];
+      const wanted = names.dimensions.length;
+      if (elementType !== ElementType.float32 || sizes.length !== wanted || row.length !== wanted) {
+        throw new Error(`has an input ${past} that is not float32 [batch, ${names.dimensions.join(', ')}]`);
+      }
+      if (!outputs.has(present)) throw new Error(`lacks the output ${present}`);
+      return { past, present, dimensions: sizes };
+    });
   });
 }
 
@@ -214,8 +235,9 @@ function kvTensors(
   names: DecoderNames,
 ): KvTensor[] {
   const kv: KvTensor[] = [];
+  const withState = stateLayers(inputs);
   for (let layer = 0; layer < layers; layer++) {
-    if (inputs.has(layerName(PAST_CONVOLUTION, layer))) continue;
+    if (withState.includes(layer) && !inputs.has(layerName(names.pastKey, layer))) continue;
     const templates = [
       [names.pastKey, names.presentKey],
       [names.pastValue, names.presentValue],

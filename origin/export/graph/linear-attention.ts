@@ -1,0 +1,91 @@
+import type { LinearAttentionDesign } from '../families/decoder-design.ts';
+import { type GraphContext, haveSameFormat, vectorTensor, writeLinear } from './linear.ts';
+import { writeHeadNorm } from './norms.ts';
+import { inSingle, inType, single, splitLast, writeCausalConvolution, writeRecurrence } from './states.ts';
+
+/** What is added to the squared length of queries and keys. */
+const LENGTH_EPSILON = 1e-6;
+
+/** Writes the gated delta network of one layer over [batch, sequence, hidden]. */
+export function writeLinearAttention(
+  context: GraphContext,
+  design: LinearAttentionDesign,
+  layer: number,
+  input: string,
+  hidden: number,
+): string {
+  const { graph } = context;
+  const { keyHeads, heads, keySize, valueSize, norm } = design;
+  const sizes = [keyHeads * keySize, keyHeads * keySize, heads * valueSize];
+  const channels = sizes.reduce((sum, size) => sum + size, 0);
+  const mixed = inSingle(context, project(context, design, input, hidden, sizes));
+  const convolved = writeCausalConvolution(context, design.kernel, layer, mixed, channels, 'silu');
+  const [query, key, value] = splitLast(graph, convolved, sizes);
+  const recalled = writeRecurrence(
+    context,
+    { ...design, rule: 'gated_delta', scale: 1 / Math.sqrt(keySize) },
+    layer,
+    {
+      query: unitHeads(context, query!, design),
+      key: unitHeads(context, key!, design),
+      value: value!,
+      ...gates(context, design, input, hidden),
+    },
+  );
+  const normed = writeHeadNorm(single(context), recalled, { ...norm, over: 'head' }, heads, valueSize);
+  const gate = inSingle(context, writeLinear(context, input, [design.gate], hidden, [heads * valueSize]));
+  const open = graph.node('Mul', [gate, graph.node('Sigmoid', [gate])]);
+  const gated = inType(context, graph.node('Mul', [normed, open]));
+  return writeLinear(context, gated, [design.output], heads * valueSize, [hidden]);
+}
+
+/** Queries, keys and values in one tensor. */
+function project(
+  context: GraphContext,
+  { query, key, value }: LinearAttentionDesign,
+  input: string,
+  hidden: number,
+  sizes: readonly number[],
+): string {
+  const projections = [query, key, value];
+  if (haveSameFormat(context, projections, hidden, sizes)) {
+    return writeLinear(context, input, projections, hidden, sizes);
+  }
+  const parts = projections.map((one, index) => writeLinear(context, input, [one], hidden, [sizes[index]!]));
+  return context.graph.node('Concat', parts, { integers: { axis: -1 } });
+}
+
+/** Divides each head of queries or keys by its length. */
+function unitHeads(
+  { graph }: GraphContext,
+  input: string,
+  { keyHeads, keySize }: LinearAttentionDesign,
+): string {
+  const split = graph.node('Reshape', [input, graph.integers(0, 0, keyHeads, keySize)]);
+  const squares = graph.node('Mul', [split, split]);
+  const sum = graph.node('ReduceSum', [squares, graph.integers(-1)], { integers: { keepdims: 1 } });
+  const length = graph.node('Sqrt', [graph.node('Add', [sum, graph.scalar(LENGTH_EPSILON, 'float32')])]);
+  const unit = graph.node('Div', [split, length]);
+  return graph.node('Reshape', [unit, graph.integers(0, 0, keyHeads * keySize)]);
+}
+
+/**
+ * Decay, in log space, and rate of each head. Their weights are not quantized: a decay acts on all later
+ * positions. Softplus of ONNX Runtime rounds by the number of values, so the operator for both is used.
+ */
+function gates(context: GraphContext, design: LinearAttentionDesign, input: string, hidden: number) {
+  const { graph, type } = context;
+  const { heads, rateScale } = design;
+  const exact = { ...context, precision: type === 'float16' ? 'fp16' : 'fp32' } as const;
+  const both = writeLinear(exact, input, [design.decay, design.rate], hidden, [heads, heads]);
+  const [raw, opening] = splitLast(graph, inSingle(context, both), [heads, heads]);
+  const bias = vectorTensor(single(context), design.decayBias, heads);
+  const strength = graph.node('Exp', [vectorTensor(single(context), design.logDecay, heads)]);
+  const [decay, open] = [graph.newName('decay'), graph.newName('rate')];
+  graph.node('LinearAttentionGate', [raw!, bias, graph.node('Neg', [strength]), opening!], {
+    microsoft: true,
+    outputs: [decay, open],
+  });
+  const rate = rateScale === 1 ? open : graph.node('Mul', [open, graph.scalar(rateScale, 'float32')]);
+  return { decay, rate };
+}
