@@ -38,7 +38,7 @@ export const LOGITS_TO_KEEP = 'num_logits_to_keep';
 /** Boolean input [1] of a merged export; false runs the branch without a past. */
 export const USE_CACHE_BRANCH = 'use_cache_branch';
 
-/** States of a layer in graphs of origin/export: the convolution's last inputs, [batch, channels, positions]. */
+/** States in graphs of origin/export: the last inputs of a convolution, [batch, channels, positions]. */
 export const PAST_CONVOLUTION = 'past_states.%d.convolution';
 export const PRESENT_CONVOLUTION = 'present_states.%d.convolution';
 /** The state of linear attention, [batch, heads, key size, value size]. */
