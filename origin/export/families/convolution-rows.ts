@@ -1,7 +1,7 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
-import type { DecoderRow, Differences, RowContext, Sizes } from './decoder-row.ts';
+import type { DecoderRow, Differences, ExpertsStyle, RowContext, Sizes } from './decoder-row.ts';
 import { projection } from './design-parts.ts';
 
 /** Families with convolutions in place of attention in most layers. */
@@ -35,6 +35,7 @@ function feedForwardWidth(fields: ConfigFields): number {
   return multiple * Math.ceil(width / multiple);
 }
 
+/** What LFM2 has with and without experts. */
 function lfm2({ fields, sizes }: RowContext): Differences {
   const attends = attendingLayers(fields, sizes);
   if (!attends.includes(true)) throw fields.fault('layer_types', `a layer of ${FULL}`);
@@ -49,7 +50,6 @@ function lfm2({ fields, sizes }: RowContext): Differences {
   const tied = fields.flag('tie_embedding', fields.flag('tie_word_embeddings', true));
   fields.require('tie_word_embeddings', tied);
   return {
-    sizes: { width: feedForwardWidth(fields) },
     norm: { kind: 'rms', epsilon: 'norm_eps' },
     names: {
       finalNorm: 'model.embedding_norm',
@@ -76,6 +76,25 @@ function lfm2({ fields, sizes }: RowContext): Differences {
   };
 }
 
+/** The bias decides which experts a token uses, but not how much of each. */
+const sigmoidExperts = (fields: ConfigFields): ExpertsStyle => ({
+  width: 'moe_intermediate_size',
+  normalized: fields.flag('norm_topk_prob', true),
+  router: 'feed_forward.gate',
+  sigmoid: {
+    bias: fields.flag('use_expert_bias', true) ? 'feed_forward.expert_bias' : null,
+    epsilon: 1e-6,
+    scale: fields.number('routed_scaling_factor', 1),
+  },
+  matrices: {
+    of: (expert) => ({
+      gate: `feed_forward.experts.${expert}.w1`,
+      up: `feed_forward.experts.${expert}.w3`,
+      down: `feed_forward.experts.${expert}.w2`,
+    }),
+  },
+});
+
 export const CONVOLUTION_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['lfm2'],
@@ -84,6 +103,21 @@ export const CONVOLUTION_ROWS: readonly DecoderRow[] = [
       block_mlp_init_scale block_out_init_scale block_use_xavier_init conv_use_xavier_init
     `),
     requires: { block_use_swiglu: [true], use_pos_enc: [true] },
-    differences: lfm2,
+    differences: (row) => ({ ...lfm2(row), sizes: { width: feedForwardWidth(row.fields) } }),
+  },
+  {
+    modelTypes: ['lfm2_moe'],
+    defaults: { norm_eps: 1e-5, num_experts: 32, num_experts_per_tok: 4, moe_intermediate_size: 1792 },
+    ignored: ['output_router_logits'],
+    requires: { use_pos_enc: [true] },
+    differences: (row) => {
+      const { layer, ...others } = lfm2(row);
+      const dense = row.fields.number('num_dense_layers', 2);
+      return {
+        ...others,
+        layer: (index) => ({ ...layer?.(index), sparse: index >= dense }),
+        experts: sigmoidExperts(row.fields),
+      };
+    },
   },
 ];

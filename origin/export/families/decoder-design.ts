@@ -205,8 +205,12 @@ export interface ExpertsDesign {
   readonly active: number;
   /** Weight [experts, hidden]. */
   readonly router: ProjectionDesign;
-  /** Whether the probabilities of the chosen experts are divided by their sum. */
-  readonly normalized: boolean;
+  /** softmax: over all experts. sigmoid: of each expert, with `bias` [experts] added only to choose. */
+  readonly scores: { readonly kind: 'softmax' } | { readonly kind: 'sigmoid'; readonly bias: Weight | null };
+  /** Whether the scores of the chosen experts are divided by their sum plus `epsilon`. */
+  readonly normalized: false | { readonly epsilon: number };
+  /** Factor of the scores, after that. */
+  readonly scale: number;
   /** An MLP that every token uses; `gate` [1, hidden]: its result is multiplied by sigmoid(gate · x). */
   readonly shared: { readonly mlp: MlpDesign; readonly gate: ProjectionDesign | null } | null;
 }

@@ -126,6 +126,13 @@ export interface ExpertsStyle {
   readonly normalized: boolean;
   readonly router: string;
   readonly routerBias?: boolean;
+  /** Scores by sigmoid; absent = by softmax. */
+  readonly sigmoid?: {
+    /** Name of what is added to choose experts; null = nothing. */
+    readonly bias: string | null;
+    readonly epsilon: number;
+    readonly scale: number;
+  };
   /** Names of an expert's matrices under the layer, by index; or stacks of all experts' matrices. */
   readonly matrices:
     | { readonly of: (expert: number) => Readonly<Record<'gate' | 'up' | 'down', string>> }

@@ -1,5 +1,11 @@
 import type { ConfigFields } from './config-fields.ts';
-import type { Activation, ExpertsDesign, MlpDesign, ProjectionDesign } from './decoder-design.ts';
+import {
+  type Activation,
+  type ExpertsDesign,
+  type MlpDesign,
+  type ProjectionDesign,
+  whole,
+} from './decoder-design.ts';
 import type { ExpertsStyle } from './decoder-row.ts';
 import { projection } from './design-parts.ts';
 
@@ -11,7 +17,7 @@ export function describeExperts(
   activation: Activation,
   hidden: number,
 ): ExpertsDesign {
-  const { matrices, shared } = style;
+  const { matrices, shared, sigmoid } = style;
   const width = fields.count(style.width);
   const expert = (index: number): MlpDesign => {
     const common = { kind: 'mlp' as const, width, activation };
@@ -30,7 +36,12 @@ export function describeExperts(
     experts,
     active,
     router: projection(`${layer}.${style.router}`, style.routerBias ?? false),
-    normalized: style.normalized,
+    scores:
+      sigmoid === undefined
+        ? { kind: 'softmax' }
+        : { kind: 'sigmoid', bias: sigmoid.bias === null ? null : whole(`${layer}.${sigmoid.bias}`) },
+    normalized: style.normalized && { epsilon: sigmoid?.epsilon ?? 0 },
+    scale: sigmoid?.scale ?? 1,
     shared:
       shared === undefined
         ? null

@@ -69,23 +69,31 @@ function writeChoice({ graph, type }: GraphContext, column: string) {
 /** The weight of each expert for each row [rows, experts]; 0 for those that it has not chosen. */
 function writeShares(context: GraphContext, design: ExpertsDesign, rows: string, hidden: number): string {
   const { graph, type, weights } = context;
-  const { router, active, normalized } = design;
+  const { router, active, scores, normalized, scale } = design;
   const count = design.experts.length;
   const matrix = weights.open(router.weight, 'matrix', count, hidden);
   const bias = router.bias === null ? null : vectorTensor(context, router.bias, count);
   // Rounded weights would choose other experts.
   const exact = { ...context, precision: type === 'float16' ? 'fp16' : 'fp32' } as const;
   const logits = writeMatMul(exact, rows, nameOf(router.weight), matrix, bias);
-  const probabilities = graph.node('Softmax', [logits], { integers: { axis: -1 } });
+  const all =
+    scores.kind === 'softmax'
+      ? graph.node('Softmax', [logits], { integers: { axis: -1 } })
+      : graph.node('Sigmoid', [logits]);
+  const isBiased = scores.kind === 'sigmoid' && scores.bias !== null;
+  const ranks = isBiased ? graph.node('Add', [all, vectorTensor(context, scores.bias, count)]) : all;
   const outputs = [graph.newName('best'), graph.newName('chosen')];
-  graph.node('TopK', [probabilities, graph.integers(active)], { outputs, integers: { axis: -1 } });
+  graph.node('TopK', [ranks, graph.integers(active)], { outputs, integers: { axis: -1 } });
   const [, chosen = ''] = outputs;
-  let shares = graph.node('GatherElements', [probabilities, chosen], { integers: { axis: 1 } });
-  if (normalized) {
+  let shares = graph.node('GatherElements', [all, chosen], { integers: { axis: 1 } });
+  if (normalized !== false) {
     const sum = graph.node('ReduceSum', [shares, graph.integers(1)], { integers: { keepdims: 1 } });
-    shares = graph.node('Div', [shares, sum]);
+    const { epsilon } = normalized;
+    const divisor = epsilon === 0 ? sum : graph.node('Add', [sum, graph.scalar(epsilon, type)]);
+    shares = graph.node('Div', [shares, divisor]);
   }
-  const none = graph.node('Mul', [probabilities, graph.scalar(0, type)]);
+  if (scale !== 1) shares = graph.node('Mul', [shares, graph.scalar(scale, type)]);
+  const none = graph.node('Mul', [all, graph.scalar(0, type)]);
   return graph.node('ScatterElements', [none, chosen, shares], { integers: { axis: 1 } });
 }
 

@@ -36,6 +36,7 @@ describe.each([
   ['lfm2-bias', 'fp32'],
   ['lfm2', 'int8'],
   ['lfm2', 'int4'],
+  ['lfm2_moe', 'fp32'],
 ] as const)('a request to %s in %s', (name, precision) => {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
   const kernel = new SimdKernel();

@@ -30,13 +30,13 @@ export async function checkMutations(
   python: string,
   script: string,
   models: string,
-  count: number,
+  which: { readonly count: number; readonly only?: string | undefined },
 ): Promise<boolean> {
   const reference = new Reference(spawn(python, [script, models]));
   const builder = new Builder(join(models, 'mutated'));
   const found: Record<Outcome, number> = { refused: 0, equal: 0, 'transformers refuses': 0, differs: 0 };
   try {
-    for (const mutation of chooseMutations(count)) {
+    for (const mutation of chooseMutations(which)) {
       const { outcome, note } = await compare(mutation, builder, reference);
       found[outcome] += 1;
       if (note !== '') console.log(`${mutation.of.name}: ${mutation.change}: ${outcome}: ${note}`);

@@ -29,6 +29,10 @@ LONGEST = 200
 PROMPTS = [1, 7, 48, 65, 130, 200]
 STORED = [0, 6, 48, 64, 129, 199]
 NEW_TOKENS = 8
+#: The longest prompt of families with states, which have more positions.
+LONGEST_WITH_STATES = 300
+STATE_POSITIONS = 512
+STATEFUL = ("lfm2", "lfm2_moe")
 
 
 def sizes(head=64, heads=4, kv=2, layers=2, hidden=None, **fields):
@@ -211,6 +215,10 @@ CASES = {
     "lfm2-bias": square(heads=6, head=16, kv=3, layers=4, conv_L_cache=5, block_auto_adjust_ff_dim=False,
                         layer_types=["conv", "full_attention", "conv", "conv"], conv_bias=True,
                         rope_parameters=dict(rope_type="default", rope_theta=20000.0), tie_word_embeddings=False),
+    "lfm2_moe": square(heads=4, head=24, kv=2, layers=5, conv_L_cache=3, num_dense_layers=1, num_experts=7,
+                       num_experts_per_tok=3, moe_intermediate_size=40, norm_topk_prob=True, use_expert_bias=True,
+                       layer_types=["conv", "conv", "full_attention", "conv", "conv"], rope_theta=1e6, norm_eps=1e-5,
+                       conv_bias=False, tie_embedding=True, routed_scaling_factor=1.5),
     "internlm2": square(heads=4, head=64, kv=2, bias=False, rope_theta=1e6,
                         rope_scaling=dict(type="dynamic", factor=2.0)),
     "minicpm": square(heads=4, head=64, kv=4, scale_emb=12, scale_depth=1.4, dim_model_base=128,
@@ -250,6 +258,10 @@ def weights(family, name, shape):
     return (centre + amplitude * unit).astype(numpy.float32).reshape(shape)
 
 
+def longest(name):
+    return LONGEST_WITH_STATES if name.split("-")[0] in STATEFUL else LONGEST
+
+
 def prompt(length):
     return [(37 * i + i * i % 17 + 5) % (VOCABULARY - 8) + 4 for i in range(length)]
 
@@ -259,7 +271,10 @@ def config_of(name):
     fields = dict(model_type=family, vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2)
     if "text_config" in CASES[name]:
         del fields["vocab_size"]
-    return copy.deepcopy(fields | CASES[name])
+    made = copy.deepcopy(fields | CASES[name])
+    if family in STATEFUL and "max_position_embeddings" in made:
+        made["max_position_embeddings"] = STATE_POSITIONS
+    return made
 
 
 def internlm2_tensors(tensors, config):
@@ -402,15 +417,16 @@ def write_case(name, output):
     config = config_of(name)
     model, shapes = loaded(directory, config)
     write_tokenizer(directory)
-    whole = logits_of(model, prompt(LONGEST))
+    whole = logits_of(model, prompt(longest(name)))
     (directory / "logits.bin").write_bytes(whole.numpy().astype("<f4").tobytes())
-    reference = dict(prompt=prompt(LONGEST), continuations=[continued(model, length) for length in PROMPTS])
+    lengths = sorted({*PROMPTS, longest(name)})
+    reference = dict(prompt=prompt(longest(name)), continuations=[continued(model, length) for length in lengths])
     (directory / "reference.json").write_text(json.dumps(reference))
     deviation = float(whole.std())
     margins = [round(one["margin"], 4) for one in reference["continuations"]]
     print(f"{name}: logits of deviation {deviation:.2f}, margins {margins}", flush=True)
     rows = [dict(position=position, logits=base64_of(whole[position])) for position in STORED]
-    case = dict(name=name, config=config, tensors=shapes, continuations=reference["continuations"], rows=rows)
+    case = dict(name=name, config=config, tensors=shapes, continuations=reference["continuations"][:len(PROMPTS)], rows=rows)
     stored.write_text(json.dumps(case))
     return case
 

@@ -16,8 +16,9 @@ import { checkFamilies } from './own-builder.ts';
  * graph. Also compares the bits of a row alone, in a batch of eight and after a cached prefix. Needs Python
  * 3.11 and installs the exporters into a temporary folder (about 10 GB). `-- --architecture llama --exporter
  * builder --precision int4` runs the rows that match. `-- --builder own` builds a model of every family with
- * this repository's builder instead; `--case NAME` chooses one. It then changes their configurations in 2,000
- * ways (`--mutations N`) and compares what the builder accepts. Existing environments and models can be used
+ * this repository's builder instead. It then changes their configurations in 2,000 ways (`--mutations N`)
+ * and compares what the builder accepts. `--case NAME` chooses one model, which is changed only with
+ * `--mutations`. Existing environments and models can be used
  * instead: `--optimum-python PATH --builder-python PATH --own-python PATH --models FOLDER`.
  * Exits with code 1 if a model differs, or does not start although it should.
  */
@@ -162,7 +163,7 @@ const { values } = parseArgs({
     builder: { type: 'string' },
     'own-python': { type: 'string' },
     case: { type: 'string' },
-    mutations: { type: 'string', default: '2000' },
+    mutations: { type: 'string' },
   },
 });
 const folder = mkdtempSync(join(tmpdir(), 'continuo-exporters-'));
@@ -172,8 +173,9 @@ try {
     const models = values.models ?? folder;
     const passed = await checkFamilies(python, here('families.py'), models, values.case);
     const script = here('reference_server.py');
-    const agreed =
-      values.case !== undefined || (await checkMutations(python, script, models, Number(values.mutations)));
+    const count = Number(values.mutations ?? (values.case === undefined ? 2000 : 0));
+    const which = { count, only: values.case };
+    const agreed = count === 0 || (await checkMutations(python, script, models, which));
     if (!passed || !agreed) process.exitCode = 1;
   } else await checkExporters();
 } finally {

@@ -57,9 +57,13 @@ const WITHOUT_CODE = /^(internlm2|minicpm)/;
 const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** @param count how many to choose from all, by a seed that is always the same */
-export function chooseMutations(count: number): Mutation[] {
-  const all = CASES.filter(({ name }) => !WITHOUT_CODE.test(name)).flatMap(mutationsOf);
+/**
+ * @param count how many to choose from all, by a seed that is always the same
+ * @param only a case; absent = all
+ */
+export function chooseMutations({ count, only }: { count: number; only?: string | undefined }): Mutation[] {
+  const known = CASES.filter(({ name }) => !WITHOUT_CODE.test(name) && name === (only ?? name));
+  const all = known.flatMap(mutationsOf);
   const random = randomNumbers(1);
   const chosen = all.map((mutation) => ({ mutation, at: random() })).toSorted((a, b) => a.at - b.at);
   return chosen.slice(0, count).map(({ mutation }) => mutation);
