@@ -354,6 +354,12 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/replay': ['shared', 'worker/auth', 'worker/dialects', 'worker/env', 'worker/http', 'worker/timers'],
   'worker/score': ['shared', 'worker/dialects', 'worker/generation'],
   'worker/site': ['worker/site/playground', 'worker/site/shell', 'worker/site/store'],
+  'worker/site/account': [
+    'worker/site/api',
+    'worker/site/controls',
+    'worker/site/playground',
+    'worker/site/store',
+  ],
   'worker/site/api': ['shared'],
   'worker/site/build': ['shared', 'worker/dialects', 'worker/site/api', 'worker/site/docs'],
   'worker/site/compare': [
@@ -389,6 +395,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/tokens',
   ],
   'worker/site/shell': [
+    'worker/site/account',
     'worker/site/compare',
     'worker/site/controls',
     'worker/site/playground',

@@ -120,5 +120,7 @@ export function addCommonHeaders(response: Response, request: Request, context: 
     addVary(headers, KEY_HEADERS);
   }
   headers.set(REQUEST_ID_HEADER, context.requestId);
+  // Cloudflare sets it as well, workerd alone does not: clients with a wrong clock compare times with it.
+  headers.set('date', new Date(context.now()).toUTCString());
   headers.set('server-timing', context.timings.header());
 }

@@ -18,11 +18,19 @@ export interface Model {
   readonly token_healing?: boolean;
 }
 
+export interface SendOptions {
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Default: POST with a body, else GET. */
+  readonly method?: string;
+  readonly signal?: AbortSignal;
+}
+
 /** Sends one request. @throws RequestFailure; the signal's reason if it is aborted */
 export async function send(
   connection: Connection,
   path: string,
-  { body, signal }: { readonly body?: unknown; readonly signal?: AbortSignal } = {},
+  { body, method, signal }: SendOptions = {},
 ): Promise<Response> {
   const headers = new Headers();
   if (connection.key !== null) headers.set('authorization', `Bearer ${connection.key}`);
@@ -32,7 +40,8 @@ export async function send(
   try {
     response = await fetch(path, {
       headers,
-      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      ...(body !== undefined && { body: JSON.stringify(body) }),
       ...(signal && { signal }),
     });
   } catch (thrown) {

@@ -11,6 +11,7 @@ const LOADERS: Readonly<Record<ViewName, () => Promise<ComponentType>>> = {
   '': async () => Playground,
   tree: async () => (await import('../tree/tree-view.tsx')).TreeView,
   compare: async () => (await import('../compare/compare-view.tsx')).CompareView,
+  account: async () => (await import('../account/account-view.tsx')).AccountView,
 };
 
 type Loaded = { readonly name: ViewName; readonly View: ComponentType } | { readonly failed: string };

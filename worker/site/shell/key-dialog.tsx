@@ -3,7 +3,7 @@ import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { type Access, useSession } from '../store/session.ts';
 import { SharedDialect } from './connection-settings.tsx';
-import { KeyFacts } from './key-facts.tsx';
+import { addressOf } from './routes.ts';
 
 const WHAT: Readonly<Record<Access['state'], string>> = {
   'no-key':
@@ -57,7 +57,14 @@ export function KeyDialog({ onClose }: { readonly onClose: () => void }) {
           <span>Dialect</span>
           <SharedDialect />
         </div>
-        {state === 'accepted' && <KeyFacts />}
+        {state === 'accepted' && (
+          <p>
+            What it may use, and has used:{' '}
+            <a href={`/${addressOf('account')}`} onClick={onClose}>
+              Account
+            </a>
+          </p>
+        )}
         <p class="quiet">
           The key goes only to this server. Without the switch, it is forgotten at a reload.
           {keptKey.value !== null &&

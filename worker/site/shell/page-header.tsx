@@ -11,6 +11,9 @@ export function PageHeader({ view }: { readonly view: ViewName | 'docs' }) {
   const { state } = access.value;
   const isDocs = view === 'docs';
   const current = (isShown: boolean) => (isShown ? 'page' : undefined);
+  const views = (Object.keys(VIEW_TITLES) as ViewName[]).filter(
+    (name) => name !== 'account' || name === view || state !== 'no-key',
+  );
   return (
     <header class="header">
       <a class="brand" href={isDocs ? '/' : addressOf('')} aria-label="Continuo">
@@ -18,7 +21,7 @@ export function PageHeader({ view }: { readonly view: ViewName | 'docs' }) {
         <span>Continuo</span>
       </a>
       <nav aria-label="Views">
-        {(Object.keys(VIEW_TITLES) as ViewName[]).map((name) => (
+        {views.map((name) => (
           <a key={name} href={(isDocs ? '/' : '') + addressOf(name)} aria-current={current(name === view)}>
             {VIEW_TITLES[name]}
           </a>

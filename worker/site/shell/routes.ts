@@ -1,5 +1,10 @@
 /** Views of the page with their titles, by their name in the fragment: `#/tree`. */
-export const VIEW_TITLES = { '': 'Playground', tree: 'Tree', compare: 'Compare' } as const;
+export const VIEW_TITLES = {
+  '': 'Playground',
+  tree: 'Tree',
+  compare: 'Compare',
+  account: 'Account',
+} as const;
 
 export type ViewName = keyof typeof VIEW_TITLES;
 

@@ -1,7 +1,7 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import { type Connection, listModels, type Model } from '../api/client.ts';
+import { type Connection, listModels, type Model, send } from '../api/client.ts';
 import { RequestFailure } from '../api/request-failure.ts';
 import type { TokenizedText } from '../api/whole-choices.ts';
 import { shareKey, takeLeftKey } from './key-handover.ts';
@@ -138,6 +138,9 @@ async function readAccess(connection: Connection, signal: AbortSignal): Promise<
   } catch (thrown) {
     const failure =
       thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown));
+    // A key that only manages keys may not list models.
+    if (failure.status === 403 && (await send(connection, '/v1/key', { signal }).catch(() => null)) !== null)
+      return { state: 'accepted', models: [] };
     return { state: failure.kind === 'key-refused' ? 'refused' : 'unknown', failure };
   }
 }

@@ -1,0 +1,74 @@
+import { type Signal, signal } from '@preact/signals';
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { type SendOptions, send } from '../api/client.ts';
+import { RequestFailure } from '../api/request-failure.ts';
+import type { OwnKey } from './own-key.ts';
+import { type ServerClock, serverClock } from './server-clock.ts';
+
+/** A new key, which no other answer shows again. */
+export interface MadeKey {
+  readonly name: string;
+  readonly key: string;
+  readonly warning?: string;
+}
+
+/** The account of one key: how the view asks the server about it. */
+export interface Account {
+  readonly clock: ServerClock;
+  /** The server has refused the key since the view was opened; null = it has not. */
+  readonly refusal: Signal<RequestFailure | null>;
+  /** New keys until the visitor has stored them. */
+  readonly made: Signal<readonly MadeKey[]>;
+  /** The key in use, as the server saw it last; null before its first answer. */
+  readonly own: Signal<OwnKey | null>;
+  readonly apiKey: string;
+  /** Sends one request. @throws RequestFailure; the signal's reason if it is aborted */
+  ask(path: string, options?: SendOptions): Promise<Response>;
+}
+
+export function openAccount(apiKey: string, deviceNow: () => number): Account {
+  const clock = serverClock(deviceNow);
+  const refusal = signal<RequestFailure | null>(null);
+  return {
+    clock,
+    refusal,
+    made: signal([]),
+    own: signal(null),
+    apiKey,
+    async ask(path, options) {
+      try {
+        const response = await send({ key: apiKey, dialect: null }, path, options);
+        clock.note(response.headers);
+        return response;
+      } catch (thrown) {
+        if (thrown instanceof RequestFailure && thrown.status === 401) refusal.value = thrown;
+        throw thrown;
+      }
+    },
+  };
+}
+
+/** Returns the JSON of an answer. The caller states the type. */
+export const askJson = async <T>(account: Account, path: string, options?: SendOptions): Promise<T> =>
+  (await (await account.ask(path, options)).json()) as T;
+
+export const AccountContext = createContext<Account | null>(null);
+
+export function useAccount(): Account {
+  const account = useContext(AccountContext);
+  if (account === null) throw new Error('There is no AccountContext.Provider.');
+  return account;
+}
+
+/** Returns the key in use, below the view that waits for it. */
+export const useOwnKey = (): OwnKey => useAccount().own.value!;
+
+/** Offers a file to save. */
+export function saveFile(name: string, content: Blob): void {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

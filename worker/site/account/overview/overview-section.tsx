@@ -1,0 +1,160 @@
+import type { ComponentChildren } from 'preact';
+import { useOwnKey } from '../account.ts';
+import {
+  amount,
+  clockText,
+  dateText,
+  duration,
+  isMoney,
+  limitName,
+  money,
+  relative,
+  secondsToReset,
+} from '../formats.ts';
+import type { LimitAlert, LimitHolder, OwnKey } from '../own-key.ts';
+import { type Resource, useServerNow } from '../resource.ts';
+import { Empty } from '../states.tsx';
+import { LimitBar } from './limit-bar.tsx';
+
+/** What the key and its account may use, and what is left of it. */
+export function OverviewSection({ own: { at } }: { readonly own: Resource<OwnKey> }) {
+  const own = useOwnKey();
+  const now = useServerNow();
+  return (
+    <>
+      <h2>Limits and balance</h2>
+      <Facts own={own} now={now / 1000} />
+      <Counted own={own} now={now} />
+      <p class="quiet figures">As of {clockText(at)}, by the clock of the server. Read again every 5 s.</p>
+      <OtherLimits own={own} />
+      <Alerts alerts={own.alerts} now={now / 1000} />
+    </>
+  );
+}
+
+const SCOPES: Readonly<Record<string, string>> = {
+  completions: 'Completions, batches',
+  models: 'List of models',
+  keys: 'Manages keys',
+  admin: 'Manages the endpoint',
+};
+
+function Facts({ own, now }: { readonly own: OwnKey; readonly now: number }) {
+  const { expires_at: end, models, allowed_addresses: networks, scopes, tenant } = own;
+  return (
+    <dl class="facts figures">
+      {tenant.balance_micros !== null && (
+        <Fact name="Balance">
+          <span class="large">{money(tenant.balance_micros)}</span>
+        </Fact>
+      )}
+      <Fact name="This key ends">
+        {end === null ? 'Never' : relative(end, now)}
+        {end !== null && <span class="quiet">{dateText(end)}</span>}
+      </Fact>
+      <Fact name="It is for">{scopes.map((scope) => SCOPES[scope] ?? scope).join(', ')}</Fact>
+      <Fact name="Models">{models === null ? 'All' : models.join(', ')}</Fact>
+      {networks !== null && <Fact name="Networks">{networks.join(', ')}</Fact>}
+    </dl>
+  );
+}
+
+const Fact = ({ name, children }: { readonly name: string; readonly children: ComponentChildren }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+);
+
+/** Whether the server counts what is used of a limit, beside its own names also for soft limits. */
+const isCounted = (limit: string, { used }: LimitHolder): boolean => limit.replace('soft_', '') in used;
+
+/** Limits of days and months. Soft ones are shown if there are any. */
+function Counted({ own, now }: { readonly own: OwnKey; readonly now: number }) {
+  const { tenant } = own;
+  const names = Object.keys(own.limits).filter((limit) => isCounted(limit, own));
+  const shown = names.filter((limit) => limit in own.used || own.limits[limit] || tenant.limits[limit]);
+  return (
+    <div class="limits">
+      {shown.map((limit) => (
+        <section key={limit} aria-label={limitName(limit)}>
+          <h3>
+            {limitName(limit)}{' '}
+            <span class="quiet figures">begins again in {duration(secondsToReset(limit, now) ?? 0)}</span>
+          </h3>
+          <div class="limit-pair figures">
+            <span class="quiet">Account</span>
+            <LimitBar of={tenant} limit={limit} owner="the account" />
+            <span class="quiet">This key</span>
+            <LimitBar of={own} limit={limit} owner="this key" />
+          </div>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+/** Limits without a count that outlasts a request: rates, places and sizes. */
+function OtherLimits({ own }: { readonly own: OwnKey }) {
+  const names = Object.keys(own.limits).filter((limit) => !isCounted(limit, own));
+  const set = names.filter((limit) => own.limits[limit] != null || own.tenant.limits[limit] != null);
+  const text = ({ limits }: LimitHolder, limit: string) =>
+    limits[limit] == null ? '–' : amount(limit, limits[limit]);
+  return (
+    <section class="stack">
+      <h2>Rates and sizes</h2>
+      {set.length === 0 ? (
+        <p class="quiet">Neither the key nor the account has such limits.</p>
+      ) : (
+        <div class="table-frame">
+          <table class="data figures">
+            <thead>
+              <tr>
+                <th scope="col">Limit</th>
+                <th scope="col" class="number">
+                  Account
+                </th>
+                <th scope="col" class="number">
+                  This key
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {set.map((limit) => (
+                <tr key={limit}>
+                  <th scope="row">{limitName(limit)}</th>
+                  <td class="number">{text(own.tenant, limit)}</td>
+                  <td class="number">{text(own, limit)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      <p class="quiet">What is left of a minute is in the headers of each completion.</p>
+    </section>
+  );
+}
+
+function Alerts({ alerts, now }: { readonly alerts: readonly LimitAlert[]; readonly now: number }) {
+  return (
+    <section class="stack">
+      <h2>Alerts</h2>
+      {alerts.length === 0 ? (
+        <Empty title="No alerts">Shares of limits of money that are reached are listed here.</Empty>
+      ) : (
+        <ul class="alerts figures">
+          {alerts.map(({ key, limit, period, share_percent, limit_micros, reached_at }) => (
+            <li key={`${key} ${limit} ${period} ${share_percent} ${limit_micros}`}>
+              <strong>{share_percent} %</strong> of {isMoney(limit) ? limitName(limit) : limit} (
+              {money(limit_micros)}) of {key === null ? 'the account' : 'this key'}
+              <span class="quiet" title={dateText(reached_at)}>
+                {period}, reached {relative(reached_at, now)}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,92 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { RequestFailure } from '../api/request-failure.ts';
+import { useAccount } from './account.ts';
+
+/** What a section shows of the server, and how its last request ended. */
+export interface Resource<T> {
+  /** Of the last request that succeeded; null before it. */
+  readonly value: T | null;
+  /** Of the last request; null = it succeeded or runs. */
+  readonly failure: RequestFailure | null;
+  readonly isLoading: boolean;
+  /** Server's Unix milliseconds of the value. */
+  readonly at: number;
+  readonly reload: () => void;
+}
+
+interface Loaded<T> {
+  readonly value: T | null;
+  readonly at: number;
+  readonly failure: RequestFailure | null;
+  readonly isLoading: boolean;
+}
+
+export const failureFrom = (thrown: unknown): RequestFailure =>
+  thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown));
+
+/** After a failure, the next regular request waits so many times longer. */
+const FAILED_FACTOR = 4;
+
+/**
+ * Loads what a section shows: at first, if `key` changes, when the page is seen again or online again, and
+ * regularly. A failure keeps the last value.
+ * @param everyMs time between two requests while the page is visible; null = none
+ */
+export function useResource<T>(
+  load: (signal: AbortSignal) => Promise<T>,
+  key: string,
+  everyMs: number | null = null,
+): Resource<T> {
+  const { clock } = useAccount();
+  const state = useSignal<Loaded<T>>({ value: null, at: 0, failure: null, isLoading: true });
+  const round = useSignal(0);
+  const latest = useRef(load);
+  latest.current = load;
+  const reload = () => {
+    round.value += 1;
+  };
+  useEffect(() => {
+    const ended = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const wake = () => {
+      if (!document.hidden) reload();
+    };
+    const again = (ms: number) => {
+      if (everyMs !== null) timer = setTimeout(wake, ms);
+    };
+    state.value = { ...state.peek(), isLoading: true };
+    latest.current(ended.signal).then(
+      (value) => {
+        if (ended.signal.aborted) return;
+        state.value = { value, at: clock.now(), failure: null, isLoading: false };
+        again(everyMs ?? 0);
+      },
+      (thrown: unknown) => {
+        if (ended.signal.aborted) return;
+        const failure = failureFrom(thrown);
+        state.value = { ...state.peek(), failure, isLoading: false };
+        again(Math.max((everyMs ?? 0) * FAILED_FACTOR, failure.retryAfterMs ?? 0));
+      },
+    );
+    addEventListener('online', wake, { signal: ended.signal });
+    addEventListener('visibilitychange', wake, { signal: ended.signal });
+    return () => {
+      ended.abort();
+      clearTimeout(timer);
+    };
+  }, [key, everyMs, round.value]);
+  return { ...state.value, reload };
+}
+
+/** Returns the server's Unix milliseconds, anew each second. */
+export function useServerNow(): number {
+  const { clock } = useAccount();
+  const tick = useSignal(0);
+  useEffect(() => {
+    const timer = setInterval(() => (tick.value += 1), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  void tick.value;
+  return clock.now();
+}
