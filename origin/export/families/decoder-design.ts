@@ -76,6 +76,8 @@ export interface AttentionDesign {
   readonly key: ProjectionDesign;
   readonly value: ProjectionDesign;
   readonly output: ProjectionDesign;
+  /** To heads · headSize: the results are multiplied by its sigmoid before `output`; null = they are not. */
+  readonly gate: ProjectionDesign | null;
   /** Limits queries, keys and values to ± this value (clip_qkv) after the norms; null = no limit. */
   readonly clip: number | null;
   readonly queryNorm: HeadNormDesign | null;

@@ -60,6 +60,8 @@ export interface Differences {
   readonly biases?: Partial<Biases>;
   /** Order of the outputs of `names.qkv`; absent = three matrices. See `fusedRows`. */
   readonly fused?: 'blocks' | 'by-kv-head' | null;
+  /** True if `names.query` has a gate of the results below the queries of each head. */
+  readonly gatedHeads?: boolean;
   /** True if matrices are stored as [inputs, outputs]. */
   readonly transposed?: boolean;
   /** Fused: gate and up are the two halves of `names.gateUp`. Plain: without gate. */

@@ -23,7 +23,7 @@ import {
   SIZE_FIELDS,
   type Sizes,
 } from './decoder-row.ts';
-import { projection, readActivation } from './design-parts.ts';
+import { chosenRows, interleaved, projection, readActivation } from './design-parts.ts';
 import { describeExperts } from './experts.ts';
 import { readRotary } from './rotary.ts';
 
@@ -185,11 +185,17 @@ class RowDesigner {
     };
   }
 
-  #inputs(name: string): Pick<AttentionDesign, 'query' | 'key' | 'value'> {
-    const { fused = null, transposed = false } = this.#d;
+  #inputs(name: string): Pick<AttentionDesign, 'query' | 'key' | 'value' | 'gate'> {
+    const { fused = null, transposed = false, gatedHeads = false } = this.#d;
     const { query, key, value, qkv } = this.#names;
     const of = (projection: string) => this.#stored(`${name}.${projection}`, this.#biases.qkv);
-    if (fused === null) return { query: of(query), key: of(key), value: of(value) };
+    if (gatedHeads) {
+      const { heads, headSize } = this.#sizes;
+      const half = (offset: number) =>
+        chosenRows(of(query), interleaved(heads, 2 * headSize, offset, headSize));
+      return { query: half(0), key: of(key), value: of(value), gate: half(headSize) };
+    }
+    if (fused === null) return { query: of(query), key: of(key), value: of(value), gate: null };
     const rows = fusedRows(fused, this.#sizes);
     const part = (which: keyof typeof rows): ProjectionDesign => {
       const tensor = `${name}.${qkv}`;
@@ -198,7 +204,7 @@ class RowDesigner {
         bias: this.#biases.qkv ? [{ tensor: `${tensor}.bias`, rows: rows[which] }] : null,
       };
     };
-    return { query: part('query'), key: part('key'), value: part('value') };
+    return { query: part('query'), key: part('key'), value: part('value'), gate: null };
   }
 
   #mlp(name: string): MlpDesign {

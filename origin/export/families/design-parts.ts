@@ -5,6 +5,7 @@ import {
   type MlpDesign,
   type NormDesign,
   type ProjectionDesign,
+  type RowRange,
   whole,
 } from './decoder-design.ts';
 
@@ -38,6 +39,19 @@ export const activationNames = ({ activation, gate }: MlpDesign): string[] => [
 export const projection = (name: string, bias: boolean): ProjectionDesign => ({
   weight: whole(`${name}.weight`),
   bias: bias ? whole(`${name}.bias`) : null,
+});
+
+/** `count` rows of each of `groups` groups of `size` rows, from the row `offset` of a group on. */
+export const interleaved = (groups: number, size: number, offset: number, count: number): RowRange[] =>
+  Array.from({ length: groups }, (_, group) => ({ first: group * size + offset, count }));
+
+/** A projection to some of another's outputs. */
+export const chosenRows = (
+  { weight, bias }: ProjectionDesign,
+  rows: readonly RowRange[],
+): ProjectionDesign => ({
+  weight: weight.map((part) => ({ ...part, rows })),
+  bias: bias === null ? null : bias.map((part) => ({ ...part, rows })),
 });
 
 export const layerNorm = (name: string, epsilon: number, bias = true): NormDesign => ({

@@ -7,10 +7,10 @@ import { everyNthFull, everywhere, laterLayers } from './windows.ts';
 
 /** Families with experts. */
 
-const ROUTER_TRAINING = ['output_router_logits', 'router_aux_loss_coef', 'router_jitter_noise'];
+export const ROUTER_TRAINING = ['output_router_logits', 'router_aux_loss_coef', 'router_jitter_noise'];
 
 /** Qwen's and OLMoE's: one matrix for each expert. */
-const separate = (fields: ConfigFields, width: string): ExpertsStyle => ({
+export const separate = (fields: ConfigFields, width: string): ExpertsStyle => ({
   width,
   normalized: fields.flag('norm_topk_prob', false),
   router: 'mlp.gate',
@@ -31,7 +31,10 @@ const MELLUM_ROTARY: Partial<RotaryOptions> = {
 };
 
 /** Layers with one MLP: of mlp_only_layers or mlp_layer_types, and all but every decoder_sparse_step-th. */
-function withDenseLayers({ fields }: RowContext, layer: Differences['layer']): Pick<Differences, 'layer'> {
+export function withDenseLayers(
+  { fields }: RowContext,
+  layer: Differences['layer'],
+): Pick<Differences, 'layer'> {
   const dense = fields.has('mlp_only_layers') ? fields.numbers('mlp_only_layers') : [];
   const types = fields.has('mlp_layer_types') ? fields.texts('mlp_layer_types') : [];
   const step = fields.count('decoder_sparse_step', 1);

@@ -10,6 +10,7 @@ import { GEMMA_ROWS } from './gemma-rows.ts';
 import { GPT_ROWS } from './gpt-rows.ts';
 import { knownValues } from './known-fields.ts';
 import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
+import { LINEAR_ATTENTION_ROWS } from './linear-attention-rows.ts';
 import { LLAMA_ROWS } from './llama-rows.ts';
 import { NEUTRAL_FIELDS } from './neutral-fields.ts';
 
@@ -22,6 +23,7 @@ export const FAMILIES: readonly DecoderRow[] = [
   ...GPT_ROWS,
   ...ALIBI_ROWS,
   ...CONVOLUTION_ROWS,
+  ...LINEAR_ATTENTION_ROWS,
 ];
 
 const PREFIXES = ['model.', '', 'model.language_model.'];

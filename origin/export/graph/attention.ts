@@ -4,7 +4,7 @@ import {
   layerName,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
-import type { AttentionDesign, RotaryDesign } from '../families/decoder-design.ts';
+import type { AttentionDesign, ProjectionDesign, RotaryDesign } from '../families/decoder-design.ts';
 import { WeightType } from './graph-builder.ts';
 import { type GraphContext, haveSameFormat, trimmed, vectorTensor, writeLinear } from './linear.ts';
 import { writeHeadNorm } from './norms.ts';
@@ -56,7 +56,24 @@ export function writeAttention(
     },
     floats: { scale: design.scale, ...(design.softCap !== null && { softcap: design.softCap }) },
   });
-  return writeLinear(context, attended, [design.output], heads * headSize, [hidden]);
+  const width = heads * headSize;
+  const gated =
+    design.gate === null ? attended : opened(context, attended, design.gate, input, hidden, width);
+  return writeLinear(context, gated, [design.output], width, [hidden]);
+}
+
+/** Multiplies the results of attention by their gate. */
+function opened(
+  context: GraphContext,
+  attended: string,
+  gate: ProjectionDesign,
+  input: string,
+  hidden: number,
+  width: number,
+): string {
+  const { graph } = context;
+  const open = graph.node('Sigmoid', [writeLinear(context, input, [gate], hidden, [width])]);
+  return graph.node('Mul', [attended, open]);
 }
 
 function rotatesInside(design: AttentionDesign, { frequencies }: RotaryDesign): boolean {

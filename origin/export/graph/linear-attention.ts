@@ -55,17 +55,22 @@ function project(
   return context.graph.node('Concat', parts, { integers: { axis: -1 } });
 }
 
-/** Divides each head of queries or keys by its length. */
+/**
+ * Divides each head of queries or keys by its length. RMS normalization does it: the mean square is the
+ * squared length by the size. A sum of squares would round by the place in memory.
+ */
 function unitHeads(
   { graph }: GraphContext,
   input: string,
   { keyHeads, keySize }: LinearAttentionDesign,
 ): string {
   const split = graph.node('Reshape', [input, graph.integers(0, 0, keyHeads, keySize)]);
-  const squares = graph.node('Mul', [split, split]);
-  const sum = graph.node('ReduceSum', [squares, graph.integers(-1)], { integers: { keepdims: 1 } });
-  const length = graph.node('Sqrt', [graph.node('Add', [sum, graph.scalar(LENGTH_EPSILON, 'float32')])]);
-  const unit = graph.node('Div', [split, length]);
+  const share = Array<number>(keySize).fill(1 / Math.sqrt(keySize));
+  const unit = graph.node(
+    'SimplifiedLayerNormalization',
+    [split, graph.constant(`unit/${keySize}`, 'float32', [keySize], share)],
+    { integers: { axis: -1 }, floats: { epsilon: LENGTH_EPSILON / keySize } },
+  );
   return graph.node('Reshape', [unit, graph.integers(0, 0, keyHeads * keySize)]);
 }
 

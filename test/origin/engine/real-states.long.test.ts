@@ -37,6 +37,11 @@ describe.each([
   ['lfm2', 'int8'],
   ['lfm2', 'int4'],
   ['lfm2_moe', 'fp32'],
+  ['qwen3_5_text', 'fp32'],
+  ['qwen3_5_text', 'int8'],
+  ['qwen3_5_text', 'int4'],
+  ['qwen3_next', 'fp32'],
+  ['qwen3_next', 'int8'],
 ] as const)('a request to %s in %s', (name, precision) => {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
   const kernel = new SimdKernel();
@@ -66,7 +71,9 @@ describe.each([
     const seen = { suspensions: 0, restored: 0 };
     await fc.assert(
       fc.asyncProperty(schedules, fc.constantFrom(6, 1000), async (schedule, chunks) => {
-        const driver = start(storeBytes(runner, chunks));
+        // Half of the store, which states may have, has six of them.
+        const budget = Math.max(storeBytes(runner, chunks), 12 * runner.states!.bytes);
+        const driver = start(budget);
         await expectAsAlone(schedule, driver, () => start(0));
         const { suspensions = 0, prefixStore } = driver.engine.status;
         seen.suspensions += suspensions;

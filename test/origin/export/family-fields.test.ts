@@ -44,6 +44,7 @@ const SWITCHED_OFF: Readonly<Record<string, readonly string[]>> = {
   exaone4: ['sliding_window_pattern'],
   'exaone4-plain': ['sliding_window_pattern'],
   lfm2: ['full_attn_idxs'],
+  'qwen3_next-types': ['intermediate_size'],
   'lfm2-bias': ['block_ffn_dim_multiplier', 'block_multiple_of'],
 };
 

@@ -32,7 +32,7 @@ NEW_TOKENS = 8
 #: The longest prompt of families with states, which have more positions.
 LONGEST_WITH_STATES = 300
 STATE_POSITIONS = 512
-STATEFUL = ("lfm2", "lfm2_moe")
+STATEFUL = ("lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text", "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe")
 
 
 def sizes(head=64, heads=4, kv=2, layers=2, hidden=None, **fields):
@@ -79,6 +79,21 @@ def mistral3(**text):
         vision_config=dict(hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2, head_dim=16,
                            image_size=28, patch_size=14, model_type="pixtral"),
     )
+
+
+#: Positions of text and images, as Qwen 3.5 writes them.
+IMAGE_POSITIONS = dict(rope_type="default", rope_theta=1e6, partial_rotary_factor=0.25, mrope_interleaved=True,
+                       mrope_section=[2, 1, 1])
+VISION = dict(depth=1, hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=80, num_position_embeddings=16,
+              patch_size=4)
+EXPERTS = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=40, shared_expert_intermediate_size=48)
+
+
+def linear(key_heads, value_heads, key, value, **fields):
+    """Gated delta networks in most layers, and positions for longer prompts."""
+    recurrent = dict(linear_num_key_heads=key_heads, linear_num_value_heads=value_heads, linear_key_head_dim=key,
+                     linear_value_head_dim=value, linear_conv_kernel_dim=4, max_position_embeddings=STATE_POSITIONS)
+    return sizes(**(recurrent | fields))
 
 
 #: Configurations as published checkpoints write them. The family is the name before the first hyphen.
@@ -219,6 +234,35 @@ CASES = {
                        num_experts_per_tok=3, moe_intermediate_size=40, norm_topk_prob=True, use_expert_bias=True,
                        layer_types=["conv", "conv", "full_attention", "conv", "conv"], rope_theta=1e6, norm_eps=1e-5,
                        conv_bias=False, tie_embedding=True, routed_scaling_factor=1.5),
+    "qwen3_next": linear(head=32, heads=6, kv=2, layers=5, key_heads=2, value_heads=6, key=24, value=20,
+                         full_attention_interval=3, rope_theta=1e6, rope_scaling=None, use_sliding_window=False, **EXPERTS,
+                         decoder_sparse_step=1, mlp_only_layers=[1], norm_topk_prob=True),
+    "qwen3_next-types": linear(head=40, heads=3, kv=1, layers=3, hidden=72, key_heads=3, value_heads=3, key=64, value=80,
+                               layer_types=["linear_attention", "full_attention", "linear_attention"], **EXPERTS,
+                               linear_conv_kernel_dim=3, partial_rotary_factor=0.5, attention_bias=True,
+                               norm_topk_prob=False, tie_word_embeddings=True),
+    "qwen3_5_text": linear(head=64, heads=4, kv=2, layers=4, key_heads=4, value_heads=8, key=32, value=32,
+                           full_attention_interval=4, rope_parameters=IMAGE_POSITIONS, attn_output_gate=True,
+                           mamba_ssm_dtype="float32", mtp_num_hidden_layers=1, mtp_use_dedicated_embeddings=False,
+                           mlp_only_layers=[], tie_word_embeddings=True),
+    "qwen3_5": dict(
+        image_token_id=VOCABULARY - 1, video_token_id=VOCABULARY - 2, vision_start_token_id=VOCABULARY - 3,
+        vision_end_token_id=VOCABULARY - 4, tie_word_embeddings=False,
+        text_config=linear(head=48, heads=2, kv=1, layers=3, hidden=80, key_heads=1, value_heads=5, key=17, value=23,
+                           layer_types=["linear_attention", "linear_attention", "full_attention"],
+                           rope_parameters=IMAGE_POSITIONS, vocab_size=VOCABULARY, model_type="qwen3_5_text"),
+        vision_config=VISION | dict(model_type="qwen3_5_vision"),
+    ),
+    "qwen3_5_moe_text": linear(head=64, heads=4, kv=1, layers=4, key_heads=2, value_heads=4, key=16, value=32,
+                               rope_parameters=IMAGE_POSITIONS, **EXPERTS),
+    "qwen3_5_moe": dict(
+        image_token_id=VOCABULARY - 1, video_token_id=VOCABULARY - 2, vision_start_token_id=VOCABULARY - 3,
+        vision_end_token_id=VOCABULARY - 4, tie_word_embeddings=True,
+        text_config=linear(head=32, heads=4, kv=2, layers=2, key_heads=2, value_heads=2, key=32, value=16,
+                           full_attention_interval=2, rope_parameters=IMAGE_POSITIONS, vocab_size=VOCABULARY,
+                           model_type="qwen3_5_moe_text", tie_word_embeddings=True, **EXPERTS),
+        vision_config=VISION | dict(model_type="qwen3_5_moe_vision"),
+    ),
     "internlm2": square(heads=4, head=64, kv=2, bias=False, rope_theta=1e6,
                         rope_scaling=dict(type="dynamic", factor=2.0)),
     "minicpm": square(heads=4, head=64, kv=4, scale_emb=12, scale_depth=1.4, dim_model_base=128,
@@ -235,7 +279,10 @@ def mixed(values):
 
 def centre_and_amplitude(family, name, shape):
     if name.endswith("weight") and (len(shape) == 1 or "norm" in name):
-        return (0.0 if family.startswith(("gemma", "nemotron")) else 1.0), 0.25
+        adds_one = family.startswith(("gemma", "nemotron", "qwen3_next", "qwen3_5")) and "linear_attn" not in name
+        return (0.0 if adds_one else 1.0), 0.25
+    if name.endswith("A_log"):  # States that last for one to fifty positions.
+        return -2.0, 2.0
     if len(shape) < 2 or name.endswith("bias"):
         return 0.0, 0.2
     if any(part in name for part in ("embed", "wte", "wpe")):
