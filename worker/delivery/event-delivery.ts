@@ -1,4 +1,4 @@
-import type { Channel, OutgoingEvent } from '@continuo/limits/usage/delivery-cursor.ts';
+import type { Channel, OutgoingEvent } from '@continuo/limits/usage/event-queue.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
 import type { Env } from '../env/env.ts';
 import type { Settings } from '../env/settings.ts';

@@ -1,5 +1,3 @@
-import { addColumn } from '@continuo/shared/stored-format.ts';
-
 /** Rows of the journal. After so many entries, a checkpoint is due. */
 const ROWS = 256;
 const MAX_BYTES = 1_000_000;
@@ -20,9 +18,10 @@ export class Journal<Entry> {
     this.#sql = sql;
     sql.exec(`
       CREATE TABLE IF NOT EXISTS journal (place INTEGER PRIMARY KEY, number INTEGER NOT NULL, entry TEXT NOT NULL);
-      CREATE TABLE IF NOT EXISTS checkpoints (only INTEGER PRIMARY KEY CHECK (only = 0), number INTEGER NOT NULL);`);
-    addColumn(sql, 'checkpoints', 'records INTEGER');
-    const [row] = sql.exec<{ records: number | null }>('SELECT records FROM checkpoints').toArray();
+      CREATE TABLE IF NOT EXISTS checkpoints (
+        only INTEGER PRIMARY KEY CHECK (only = 0), number INTEGER NOT NULL, records INTEGER NOT NULL
+      );`);
+    const [row] = sql.exec<{ records: number }>('SELECT records FROM checkpoints').toArray();
     this.#records = row?.records ?? null;
     const lastIn = (table: string) =>
       sql.exec<{ number: number }>(`SELECT COALESCE(MAX(number), 0) AS number FROM ${table}`).one().number;
@@ -35,7 +34,7 @@ export class Journal<Entry> {
     return this.#number;
   }
 
-  /** Number of the last record before the checkpoint; null = an older release has counted none. */
+  /** Number of the last record before the checkpoint; null = there has been no checkpoint. */
   get records(): number | null {
     return this.#records;
   }

@@ -4,7 +4,7 @@ import { isEndUser } from '../end-user.ts';
 import type { SpendingAlert } from '../quota/protocol.ts';
 import { type QuotaState, type Subject, useOf } from '../quota/state.ts';
 import { type Balance, reachedShares } from '../spending-alerts.ts';
-import type { EventSource, OutgoingEvent, Positions } from '../usage/delivery-cursor.ts';
+import type { EventSource, OutgoingEvent, Positions } from '../usage/event-queue.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import type { OldDeliveries } from './old-deliveries.ts';
 import { TENANT } from './open-requests.ts';

@@ -1,5 +1,5 @@
 import type { KnownAccount, ListedAccount } from '@continuo/shared/usage.ts';
-import type { Channel, OutgoingEvent } from '../usage/delivery-cursor.ts';
+import type { Channel, OutgoingEvent } from '../usage/event-queue.ts';
 
 /** What a tenant's object needs of the Worker. */
 export interface LimiterPorts {

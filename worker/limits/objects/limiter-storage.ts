@@ -1,9 +1,10 @@
-import { addColumn, requireFormat } from '@continuo/shared/stored-format.ts';
+import { requireFormat } from '@continuo/shared/stored-format.ts';
 import { isEndUser } from '../end-user.ts';
 import type { Slice } from '../quota/slice.ts';
 import { emptySubject, type SubjectState } from '../quota/state.ts';
 import { type Meter, momentOf } from '../quota/window.ts';
-import { type NumberedRecord, numbered, type TenantLedger } from '../usage/tenant-ledger.ts';
+import { type NumberedRecord, numbered } from '../usage/request-records.ts';
+import type { TenantLedger } from '../usage/tenant-ledger.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { Journal } from './journal.ts';
 import type { OpenReservation } from './open-reservation.ts';
@@ -103,8 +104,6 @@ export class LimiterStorage {
     this.#requestsAt = requestsAt;
     requireFormat(sql, FORMAT);
     sql.exec(SCHEMA);
-    addColumn(sql, 'requests', 'last INTEGER');
-    sql.exec('CREATE INDEX IF NOT EXISTS requests_by_number ON requests (last) WHERE last IS NOT NULL');
     this.#journal = new Journal(sql);
     this.#open = new OpenRows(sql);
     for (const { subjects, open, isolates, records } of this.#journal.entries()) {
@@ -115,8 +114,8 @@ export class LimiterStorage {
       this.#open.change(Object.entries(open) as [string, OpenReservation | null][]);
       this.#records.push(...records);
     }
-    this.#stored = this.#journal.records ?? known - this.#records.length;
-    // From now on, the numbers are stored.
+    this.#stored = this.#journal.records ?? known;
+    // The number that an older release has reached is not stored yet.
     if (this.#journal.records === null) this.checkpoint();
   }
 
@@ -127,7 +126,7 @@ export class LimiterStorage {
 
   /** Returns the oldest records after a number. */
   recordsAfter(number: number, limit: number): NumberedRecord[] {
-    const stored = number < this.#stored ? this.#ledger.recordsAfter(number, limit) : [];
+    const stored = number < this.#stored ? this.#ledger.requests.after(number, limit) : [];
     if (stored.length === limit) return stored;
     return [...stored, ...numbered(this.#records, this.lastRecord, number)].slice(0, limit);
   }

@@ -1,11 +1,11 @@
 import { hasTable } from '@continuo/shared/stored-format.ts';
 import {
   type Channel,
-  type CursorState,
   type EventSource,
   FIRST_STATE,
   type OutgoingEvent,
-} from '../usage/delivery-cursor.ts';
+  type QueueState,
+} from '../usage/event-queue.ts';
 import { usageEvent } from '../usage/usage-event.ts';
 import type { LimiterStorage } from './limiter-storage.ts';
 
@@ -37,7 +37,7 @@ export class OldDeliveries {
   }
 
   /** Returns where the older release was with a channel. */
-  stateOf(channel: Channel): CursorState {
+  stateOf(channel: Channel): QueueState {
     if (!this.#isThere) return FIRST_STATE;
     const rows = this.#sql
       .exec<OldRow & Record<string, number>>(

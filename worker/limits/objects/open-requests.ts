@@ -158,8 +158,8 @@ export class OpenRequests {
     this.#dueBy(reservation.expiresAt);
   }
 
-  /** Adds a request of a vanished isolate. Its upstream is asked at once. */
-  adopt(request: AdmittedRequest, reservation: QuotaReservation, at: number, now: number): void {
+  /** Adds a request of a lost isolate. Its upstream is asked at once. */
+  addLost(request: AdmittedRequest, reservation: QuotaReservation, at: number, now: number): void {
     this.#release(openReservation(reservation, request, at), now);
   }
 

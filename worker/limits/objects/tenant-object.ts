@@ -9,17 +9,20 @@ import type {
   TenantQuestion,
 } from '../quota/protocol.ts';
 import { useOf } from '../quota/state.ts';
-import { DeliveryCursor, type OutgoingEvent } from '../usage/delivery-cursor.ts';
-import { recordIn, TenantLedger } from '../usage/tenant-ledger.ts';
+import { EventQueue, type OutgoingEvent } from '../usage/event-queue.ts';
+import { recordIn } from '../usage/request-records.ts';
+import { TenantLedger } from '../usage/tenant-ledger.ts';
 import { writePoints } from '../usage/usage-points.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import { BlockList } from './block-list.ts';
 import { EventSender } from './event-sender.ts';
-import { HomeSlices } from './home-slices.ts';
+import { IsolateCalls } from './isolate-calls.ts';
+import { IsolateSlices } from './isolate-slices.ts';
 import { Journal } from './journal.ts';
 import { LimitAlerts } from './limit-alerts.ts';
 import type { LimiterPorts } from './limiter-ports.ts';
 import { LimiterStorage } from './limiter-storage.ts';
+import { LostIsolates } from './lost-isolates.ts';
 import { billedRecords, OldDeliveries } from './old-deliveries.ts';
 import { OpenRequests, TENANT } from './open-requests.ts';
 import type { OpenReservation } from './open-reservation.ts';
@@ -54,9 +57,11 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
   readonly #move: UsageMove;
   readonly #blocked: BlockList;
   readonly #requests: OpenRequests;
-  readonly #slices: HomeSlices;
+  readonly #slices: IsolateSlices;
+  readonly #calls: IsolateCalls;
+  readonly #lost: LostIsolates;
   readonly #alerts: LimitAlerts;
-  readonly #billing: DeliveryCursor;
+  readonly #billing: EventQueue;
   readonly #sender: EventSender;
   readonly #places = new PlaceClaims();
   /** Null = the tenant exists. */
@@ -79,12 +84,13 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     this.#alerts = new LimitAlerts(sql, { shares: settings.ALERT_SHARES, old, now });
     const isBilled = settings.BILLING_URL !== undefined;
     const records = billedRecords(this.#storage, old);
-    this.#billing = new DeliveryCursor(sql, 'usage', records, isBilled, old.stateOf('usage'));
-    const webhook = new DeliveryCursor(sql, 'alert', this.#alerts, true, old.stateOf('alert'));
+    this.#billing = new EventQueue(sql, 'usage', records, isBilled, old.stateOf('usage'));
+    const webhook = new EventQueue(sql, 'alert', this.#alerts, true, old.stateOf('alert'));
     this.#alerts.undelivered = () => webhook.undelivered;
     const onTaken = (events: readonly OutgoingEvent[]) => {
       old.delete(events);
-      if (settings.REQUEST_DAYS === 0) this.#ledger.prune(Number.MAX_SAFE_INTEGER, this.#billing.undelivered);
+      if (settings.REQUEST_DAYS === 0)
+        this.#ledger.requests.prune(Number.MAX_SAFE_INTEGER, this.#billing.undelivered);
     };
     this.#sender = new EventSender([webhook, this.#billing], { deliver: ports.deliver, now, onTaken });
     const stores = { ledger: this.#ledger, storage: this.#storage };
@@ -102,7 +108,9 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     });
     this.#blocked = new BlockList(sql, this.#clock.now());
     this.#requests = new OpenRequests(this.#storage, this.#blocked);
-    this.#slices = new HomeSlices(this.#requests, this.#storage, this.#alerts);
+    this.#slices = new IsolateSlices(this.#requests, this.#storage, this.#alerts);
+    this.#calls = new IsolateCalls(this.#slices, this.#requests);
+    this.#lost = new LostIsolates(this.#slices, this.#requests);
     this.#erasure = kv.get<Erasure>(ERASURE) ?? null;
     ctx.blockConcurrencyWhile(async () => {
       await this.#clock.load();
@@ -116,7 +124,7 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
    */
   async exchange(call: LimiterCall): Promise<LimiterAnswer> {
     const now = this.#clock.now();
-    const answer = this.#slices.exchange(call, now);
+    const answer = this.#calls.exchange(call, now);
     this.#write();
     const due = [this.#requests.takeFirstDue(), this.#slices.firstEnd, this.#sender.nextDue()];
     await this.#clock.ringBy(...due, ...this.#duties.nextDue());
@@ -178,7 +186,7 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     if (this.#isErased) this.#ledger.create();
     const { records } = this.#storage;
     if (question.kind === 'request')
-      return recordIn(records, question.name) ?? this.#ledger.find(question.name);
+      return recordIn(records, question.name) ?? this.#ledger.requests.find(question.name);
     if (records.length > 0) this.#storage.checkpoint();
     return question.kind === 'usage'
       ? this.#ledger.query(question, question.tenantId)
@@ -206,7 +214,7 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     this.#requests.releaseDue(now);
     this.#write();
     if (this.#duties.tidy(now)) this.#alerts.forget(this.#requests.dropUnused(now));
-    await Promise.all(this.#slices.silent(now).map((isolate) => this.#giveUp(isolate)));
+    await Promise.all(this.#slices.lost(now).map((isolate) => this.#settleLost(isolate)));
     this.#write();
     await Promise.all(this.#requests.abandoned(now).map((open) => this.#inquire(open, now)));
     this.#write();
@@ -238,10 +246,10 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     this.ctx.waitUntil(work.then(() => this.#scheduleAlarm()));
   }
 
-  /** Settles the requests of an isolate that has been silent for too long. */
-  async #giveUp(isolate: string): Promise<void> {
+  /** Settles the requests of a lost isolate. */
+  async #settleLost(isolate: string): Promise<void> {
     const accounts = await this.#ports.accountsUnder(`${isolate}.`);
-    this.#slices.giveUp(isolate, accounts, this.#clock.now());
+    this.#lost.settle(isolate, accounts, this.#clock.now());
   }
 
   /** Settles a request whose Worker is gone: by the upstream's account, else the last renewal. */

@@ -1,4 +1,4 @@
-import type { Positions } from '../usage/delivery-cursor.ts';
+import type { Positions } from '../usage/event-queue.ts';
 import type { TenantLedger } from '../usage/tenant-ledger.ts';
 import { reportUsage } from '../usage/usage-summary.ts';
 import { DAY_MS, dayName } from '../usage/usage-sums.ts';
@@ -104,8 +104,8 @@ export class UsageDuties {
     const day = dayName(now);
     if (day <= this.#done.day) return false;
     storage.checkpoint();
-    ledger.prune(now - requestDays * DAY_MS, kept());
-    ledger.shrinkTo(MAX_DATABASE_BYTES);
+    ledger.requests.prune(now - requestDays * DAY_MS, kept());
+    ledger.requests.shrinkTo(MAX_DATABASE_BYTES);
     ledger.rollUp(dayName(now - usageDays * DAY_MS), storage.number);
     if (ledger.hasNews) this.#reportAt ??= this.#nextReport();
     this.#tidyFrom = ledger.tidyFrom(requestDays, usageDays);

@@ -65,7 +65,7 @@ export class UsageMove {
   async #move(tenantId: string): Promise<void> {
     const { db, ledger, storage, sql, kv, now } = this.#old;
     const sums = db ? await readSums(db, tenantId) : [];
-    const sent = db ? await readCursor(db, tenantId) : 0;
+    const sent = db ? await readSent(db, tenantId) : 0;
     if (db) await this.#moveRequests(db, tenantId);
     // All of this is one commit. Older releases have stored what billing has to get of these requests.
     storage.checkpoint();
@@ -94,7 +94,7 @@ export class UsageMove {
       if (results.length === 0) return;
       const records = results.map(({ record }) => JSON.parse(record) as UsageRecord);
       const ends = records.map(({ startedAt, latencyMs }) => startedAt + latencyMs);
-      ledger.addRequests(records, Math.max(...ends));
+      ledger.requests.add(records, Math.max(...ends));
       kv.put(MOVED, results.at(-1)!.id);
     }
   }
@@ -107,9 +107,10 @@ const unsentIn = (sql: SqlStorage, sent: number): UsageRecord[] =>
     .toArray()
     .map(({ record }) => JSON.parse(record) as UsageRecord);
 
-async function readCursor(db: D1Database, tenantId: string): Promise<number> {
-  const cursor = db.prepare('SELECT sequence FROM usage_cursors WHERE tenant_id = ?').bind(tenantId);
-  return (await cursor.first<number>('sequence')) ?? 0;
+/** Returns the number of the last record that the ledger in USAGE_DB has. */
+async function readSent(db: D1Database, tenantId: string): Promise<number> {
+  const row = db.prepare('SELECT sequence FROM usage_cursors WHERE tenant_id = ?').bind(tenantId);
+  return (await row.first<number>('sequence')) ?? 0;
 }
 
 type Row = (string | number)[];

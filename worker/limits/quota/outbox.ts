@@ -69,9 +69,9 @@ export class Outbox {
   }
 
   /** Home has applied all decisions up to this number. */
-  confirm(cursor: number): void {
-    this.#decisions.splice(0, Math.max(0, cursor - this.#confirmed));
-    this.#confirmed = Math.max(this.#confirmed, cursor);
+  confirm(number: number): void {
+    this.#decisions.splice(0, Math.max(0, number - this.#confirmed));
+    this.#confirmed = Math.max(this.#confirmed, number);
   }
 
   /** The call has failed. Home may have received it. */

@@ -1,6 +1,6 @@
 import type { Usage } from '@continuo/shared/generation.ts';
 import type { Limits, TenantLimits } from '@continuo/shared/tenant.ts';
-import type { DeadEvent } from '../usage/delivery-cursor.ts';
+import type { DeadEvent } from '../usage/event-queue.ts';
 import type { Price } from '../usage/price.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import type { UsagePage, UsageQuestion } from '../usage/usage-sums.ts';

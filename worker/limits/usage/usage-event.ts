@@ -1,6 +1,6 @@
 import { clientJson } from '@continuo/shared/framing.ts';
-import type { OutgoingEvent } from './delivery-cursor.ts';
-import type { NumberedRecord } from './tenant-ledger.ts';
+import type { OutgoingEvent } from './event-queue.ts';
+import type { NumberedRecord } from './request-records.ts';
 
 /** Returns a usage record as a CloudEvent (1.0, JSON) for metering and billing. Its id is the record's. */
 export function usageEvent({ number, record }: NumberedRecord): OutgoingEvent {

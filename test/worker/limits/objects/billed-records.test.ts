@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { billedRecords, OldDeliveries } from '../../../../worker/limits/objects/old-deliveries.ts';
-import { DeliveryCursor } from '../../../../worker/limits/usage/delivery-cursor.ts';
+import { EventQueue } from '../../../../worker/limits/usage/event-queue.ts';
 import { TenantLedger } from '../../../../worker/limits/usage/tenant-ledger.ts';
 import { runs } from '../../../support/random.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';
@@ -19,7 +19,7 @@ class BilledObject {
   now = 1_000;
   ledger!: TenantLedger;
   storage!: LimiterStorage;
-  cursor!: DeliveryCursor;
+  queue!: EventQueue;
   #old!: OldDeliveries;
 
   restart(): void {
@@ -28,7 +28,7 @@ class BilledObject {
     this.ledger = new TenantLedger(sql);
     this.storage = new LimiterStorage(sql, this.ledger, () => this.now, this.#old.last);
     const records = billedRecords(this.storage, this.#old);
-    this.cursor = new DeliveryCursor(sql, 'usage', records, true, this.#old.stateOf('usage'));
+    this.queue = new EventQueue(sql, 'usage', records, true, this.#old.stateOf('usage'));
   }
 
   end(...names: string[]): void {
@@ -38,13 +38,13 @@ class BilledObject {
   }
 
   send(limit: number, isTaken = true): void {
-    const events = this.cursor.due(limit, this.now);
+    const events = this.queue.due(limit, this.now);
     if (events.length === 0) return;
     if (isTaken) {
       this.taken.push(...ids(events));
-      this.cursor.taken(events);
+      this.queue.taken(events);
       this.#old.delete(events);
-    } else this.cursor.failed(events, this.now);
+    } else this.queue.failed(events, this.now);
   }
 }
 
@@ -83,29 +83,15 @@ test('an object with the queue of an older release loses and repeats nothing', (
   object.end('new1');
   object.restart();
   object.end('new2');
-  expect(ids(object.cursor.dead())).toEqual(['dead1', 'dead2']);
+  expect(ids(object.queue.dead())).toEqual(['dead1', 'dead2']);
   object.send(3);
   expect(object.taken).toEqual(['wait1', 'wait2', 'new1']);
   object.restart();
-  expect(object.cursor.replay()).toBe(2);
+  expect(object.queue.replay()).toBe(2);
   for (let batch = 0; batch < 9; batch += 1) object.send(9);
   expect(object.taken.slice(3)).toEqual(['dead1', 'dead2', 'new2']);
   // Only the alert is left in the old table.
   expect(object.sql.exec('SELECT id FROM deliveries').toArray()).toEqual([{ id: 'alert' }]);
-});
-
-test('what an older release has ended and not written to the ledger is not billed twice', () => {
-  const object = olderObject();
-  const { sql } = object;
-  object.restart();
-  object.end('wait1', 'wait2');
-  // The older release had neither numbers nor cursors.
-  sql.exec('UPDATE checkpoints SET records = NULL WHERE only = 0');
-  sql.exec('DROP TABLE cursors');
-  object.restart();
-  object.end('new');
-  for (let batch = 0; batch < 9; batch += 1) object.send(1);
-  expect(object.taken).toEqual(['wait1', 'wait2', 'new']);
 });
 
 test('retention and erasure keep what billing does not have, refused records included', () => {
@@ -121,18 +107,18 @@ test('retention and erasure keep what billing does not have, refused records inc
     object.send(1, false);
   }
   object.send(1);
-  object.ledger.prune(Number.MAX_SAFE_INTEGER, object.cursor.undelivered);
-  object.ledger.erase(false, object.storage.number, object.cursor.undelivered);
-  expect(object.ledger.recordsAfter(0, 9).map(({ record }) => record.requestId)).toEqual([
+  object.ledger.requests.prune(Number.MAX_SAFE_INTEGER, object.queue.undelivered);
+  object.ledger.erase(false, object.storage.number, object.queue.undelivered);
+  expect(object.ledger.requests.after(0, 9).map(({ record }) => record.requestId)).toEqual([
     'refused',
     'waiting',
   ]);
-  object.cursor.replay();
+  object.queue.replay();
   object.send(9);
   object.send(9);
   expect(object.taken).toEqual(['taken', 'refused', 'waiting']);
-  object.ledger.prune(Number.MAX_SAFE_INTEGER, object.cursor.undelivered);
-  expect(object.ledger.recordsAfter(0, 9)).toEqual([]);
+  object.ledger.requests.prune(Number.MAX_SAFE_INTEGER, object.queue.undelivered);
+  expect(object.ledger.requests.after(0, 9)).toEqual([]);
 });
 
 test('billing gets each record once, for any order of ends, checkpoints, retention and restarts', () => {
@@ -150,11 +136,11 @@ test('billing gets each record once, for any order of ends, checkpoints, retenti
         else if (kind === 'send' || kind === 'fail') object.send(100, kind === 'send');
         else if (kind === 'checkpoint') object.storage.checkpoint();
         else if (kind === 'restart') object.restart();
-        else object.ledger.prune(Number.MAX_SAFE_INTEGER, object.cursor.undelivered);
+        else object.ledger.requests.prune(Number.MAX_SAFE_INTEGER, object.queue.undelivered);
       }
-      object.cursor.replay();
+      object.queue.replay();
       object.now += 3_600_000;
-      while (object.cursor.isWaiting) object.send(100);
+      while (object.queue.isWaiting) object.send(100);
       const expected = [...(isOlder ? ['dead1', 'dead2', 'wait1', 'wait2'] : []), ...object.ended];
       expect(object.taken.toSorted()).toEqual(expected.toSorted());
     }),

@@ -4,8 +4,10 @@ import type { RequestContext } from '../../../../worker/http/request-context.ts'
 import { begin, type Hold } from '../../../../worker/limits/hold.ts';
 import { isolateLimiters } from '../../../../worker/limits/isolate-limiter.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
-import { HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
+import { IsolateCalls } from '../../../../worker/limits/objects/isolate-calls.ts';
+import { IsolateSlices } from '../../../../worker/limits/objects/isolate-slices.ts';
 import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
+import { LostIsolates } from '../../../../worker/limits/objects/lost-isolates.ts';
 import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
 import { eachOf } from '../../../../worker/limits/quota/budget.ts';
@@ -192,7 +194,8 @@ export class World {
   #storage!: LimiterStorage;
   #tidied = '';
   #requests!: OpenRequests;
-  #slices!: HomeSlices;
+  #slices!: IsolateSlices;
+  #calls!: IsolateCalls;
   #isAway = false;
 
   constructor(options: WorldOptions) {
@@ -219,7 +222,8 @@ export class World {
     const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
     this.#storage = storage;
     this.#requests = requests;
-    this.#slices = new HomeSlices(requests, storage, { know: () => {} });
+    this.#slices = new IsolateSlices(requests, storage, { know: () => {} });
+    this.#calls = new IsolateCalls(this.#slices, requests);
   }
 
   #write(): void {
@@ -241,7 +245,8 @@ export class World {
     if (this.#isAway) return;
     this.#slices.endDue(now);
     this.#requests.releaseDue(now);
-    for (const isolate of this.#slices.silent(now)) this.#slices.giveUp(isolate, this.#under(isolate), now);
+    const lost = new LostIsolates(this.#slices, this.#requests);
+    for (const isolate of this.#slices.lost(now)) lost.settle(isolate, this.#under(isolate), now);
     for (const open of this.#requests.abandoned(now)) {
       const known = this.#accounts.get(open.reservation.id);
       const usage = known && usageOf(known.used);
@@ -277,13 +282,13 @@ export class World {
       const fail = () => isolate.alive && reject(new Error('lost'));
       // The connection breaks soon or late, whether or not the message arrives.
       if (random() < faults) this.clock.after(random() < 0.5 ? delay() : 4_000, fail);
-      const slices = this.#slices;
+      const calls = this.#calls;
       const deliver = () => {
         // The connections to a home that has restarted are broken.
-        if (this.#isAway || slices !== this.#slices) return fail();
+        if (this.#isAway || calls !== this.#calls) return fail();
         let answer: LimiterAnswer;
         try {
-          answer = this.#slices.exchange(structuredClone(call), this.clock.now);
+          answer = this.#calls.exchange(structuredClone(call), this.clock.now);
         } catch {
           return;
         }

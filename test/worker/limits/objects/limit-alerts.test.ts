@@ -5,7 +5,7 @@ import { LimitAlerts } from '../../../../worker/limits/objects/limit-alerts.ts';
 import { OldDeliveries } from '../../../../worker/limits/objects/old-deliveries.ts';
 import { charge, emptyQuota } from '../../../../worker/limits/quota/state.ts';
 import { DAY_MS, momentOf } from '../../../../worker/limits/quota/window.ts';
-import type { OutgoingEvent } from '../../../../worker/limits/usage/delivery-cursor.ts';
+import type { OutgoingEvent } from '../../../../worker/limits/usage/event-queue.ts';
 import type { UsageRecord } from '../../../../worker/limits/usage/usage-record.ts';
 import { runs } from '../../../support/random.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';

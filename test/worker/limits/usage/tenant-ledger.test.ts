@@ -90,13 +90,13 @@ test('finds the last request of a name, whether the Worker or a caller has chose
   const others = Array.from({ length: 2_500 }, (_, index) => named(`other-${index}`, 0));
   ledger.add([...others, named(own, 1), named('mine.v1', 2)], 1, JANUARY + 60_000);
   ledger.add([named('mine.v1', 3), named('x'.repeat(128), 4)], 2, JANUARY + 60_000);
-  const latency = (name: string) => ledger.find(name)?.latencyMs;
+  const latency = (name: string) => ledger.requests.find(name)?.latencyMs;
   expect([own, 'mine.v1', 'x'.repeat(128), 'other-0', 'none'].map(latency)).toEqual([1, 3, 4, 0, undefined]);
   // A caller may choose a name that looks like one of the Worker.
   const late = requestName(0, 'ab'.repeat(10));
   ledger.add([named(late, 5)], 3, JANUARY + 60_000);
   expect(latency(late)).toBe(5);
-  ledger.prune(JANUARY + 60_003, []);
+  ledger.requests.prune(JANUARY + 60_003, []);
   expect([own, late].map(latency)).toEqual([undefined, 5]);
 });
 
@@ -148,7 +148,7 @@ test('an erasure keeps sums by month and model without keys and end users, or no
       ledger.erase(keeps, number, []);
       const { rows } = ask(ledger, { groups: ['day', 'key'] });
       expect(rows.map(({ day, key, requests }) => [day, key, requests])).toEqual(left);
-      expect([ask(ledger, { groups: ['user'] }).rows, ledger.find('r')]).toEqual([[], null]);
+      expect([ask(ledger, { groups: ['user'] }).rows, ledger.requests.find('r')]).toEqual([[], null]);
     }
   }
 });

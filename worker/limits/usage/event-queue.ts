@@ -29,7 +29,7 @@ export interface EventSource {
 export type Positions = readonly [after: number, last: number];
 
 /** Plain data, stored as JSON. */
-export interface CursorState {
+export interface QueueState {
   /** The endpoint has all events up to this position, or has refused them; null = the channel is off. */
   readonly position: number | null;
   /** Failed attempts for the next events. */
@@ -59,36 +59,36 @@ const MAX_ATTEMPTS = 20;
  * How far the events of one tenant have been delivered, in its object's database. A channel sends in order:
  * an event waits until those before it have been taken, or have failed for good.
  */
-export class DeliveryCursor {
+export class EventQueue {
   readonly channel: Channel;
   readonly #sql: SqlStorage;
   readonly #source: EventSource;
-  #state: CursorState;
+  #state: QueueState;
 
   /**
    * @param isOn if not, nothing is sent. What occurs until the channel is on again is not sent later
-   * @param first the state of a new cursor
+   * @param first the state of a new queue
    */
-  constructor(sql: SqlStorage, channel: Channel, source: EventSource, isOn: boolean, first: CursorState) {
+  constructor(sql: SqlStorage, channel: Channel, source: EventSource, isOn: boolean, first: QueueState) {
     this.#sql = sql;
     this.channel = channel;
     this.#source = source;
     sql.exec(
-      'CREATE TABLE IF NOT EXISTS cursors (channel TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID',
+      'CREATE TABLE IF NOT EXISTS queues (channel TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID',
     );
     const [row] = sql
-      .exec<{ state: string }>('SELECT state FROM cursors WHERE channel = ?', channel)
+      .exec<{ state: string }>('SELECT state FROM queues WHERE channel = ?', channel)
       .toArray();
-    this.#state = row ? (JSON.parse(row.state) as CursorState) : first;
+    this.#state = row ? (JSON.parse(row.state) as QueueState) : first;
     const isChanged = isOn === (this.#state.position === null);
     // From the first start on: a later one could not tell which events are new.
     if (!row || isChanged) this.#set(isChanged ? { position: isOn ? source.last : null } : {});
   }
 
-  #set(changes: Partial<CursorState>): void {
+  #set(changes: Partial<QueueState>): void {
     this.#state = { ...this.#state, ...changes };
     const sql =
-      'INSERT INTO cursors (channel, state) VALUES (?1, ?2) ON CONFLICT (channel) DO UPDATE SET state = ?2';
+      'INSERT INTO queues (channel, state) VALUES (?1, ?2) ON CONFLICT (channel) DO UPDATE SET state = ?2';
     this.#sql.exec(sql, this.channel, JSON.stringify(this.#state));
   }
 

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
-import { HomeSlices } from '../../../../worker/limits/objects/home-slices.ts';
+import { IsolateCalls } from '../../../../worker/limits/objects/isolate-calls.ts';
+import { IsolateSlices } from '../../../../worker/limits/objects/isolate-slices.ts';
 import type { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
+import { LostIsolates } from '../../../../worker/limits/objects/lost-isolates.ts';
 import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
 import type { Decision, LimiterAnswer, LimiterCall } from '../../../../worker/limits/quota/protocol.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
@@ -16,9 +18,16 @@ function newRequests(): OpenRequests {
   return new OpenRequests(none as unknown as LimiterStorage, { of: () => null } as unknown as BlockList);
 }
 
-/** A home that stores nothing. */
-const newHome = (requests = newRequests()): HomeSlices =>
-  new HomeSlices(requests, { loadIsolates: () => new Map(), saveIsolate: () => {} }, { know: () => {} });
+/** An object that stores nothing. */
+function newObject(requests = newRequests()) {
+  const storage = { loadIsolates: () => new Map(), saveIsolate: () => {} };
+  const slices = new IsolateSlices(requests, storage, { know: () => {} });
+  return {
+    slices,
+    calls: new IsolateCalls(slices, requests),
+    lost: new LostIsolates(slices, requests),
+  };
+}
 
 const claimant = (requestsPerMinute: number) => ({
   tenantId: 'tenant',
@@ -43,47 +52,56 @@ const callOf = (isolate: string, number: number, more: Partial<LimiterCall>): Li
   ...more,
 });
 
-test('asks upstreams that do not answer about a silent isolate again after ten seconds, not with every alarm', () => {
-  const home = newHome();
-  home.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
+test('asks upstreams that do not answer about a lost isolate again after ten seconds, not with every alarm', () => {
+  const object = newObject();
+  object.calls.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
   const end = START + SLICE_MS + SLICE_GRACE_MS;
-  home.endDue(end);
-  expect(home.silent(end)).toEqual(['i']);
-  home.giveUp('i', null, end);
-  expect([home.silent(end + 500), home.nextEnd()]).toEqual([[], end + 10_000]);
-  expect(home.silent(end + 10_000)).toEqual(['i']);
+  object.slices.endDue(end);
+  expect(object.slices.lost(end)).toEqual(['i']);
+  object.lost.settle('i', null, end);
+  expect([object.slices.lost(end + 500), object.slices.nextEnd()]).toEqual([[], end + 10_000]);
+  expect(object.slices.lost(end + 10_000)).toEqual(['i']);
 });
 
 test('applies lowered limits to what slices hold as soon as they return', () => {
-  const home = newHome();
-  const { slices } = home.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
+  const object = newObject();
+  const { slices } = object.calls.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
   expect(slices).toMatchObject([{ number: 1, amounts: { requests: 10 } }]);
   let count = 0;
   const ask = (): LimiterAnswer => {
     count += 1;
     const reservation = { ...claimant(5), requestId: `j.0.${count}.p.r` };
-    return home.exchange(callOf('j', count, { reservation, sliceRequests: [claimant(5)] }), START + 1_000);
+    return object.calls.exchange(
+      callOf('j', count, { reservation, sliceRequests: [claimant(5)] }),
+      START + 1_000,
+    );
   };
   expect(ask()).toMatchObject({ reservation: { admitted: false, refusal: { used: 10 } }, slices: [] });
   const decisions = [1, 2, 3].map((number): Decision => {
     const requestId = `i.1.${number}.p.r`;
     return { kind: 'admitted', requestId, slice: 1, model: 'tiny', tokens: 1, money: 0, at: START };
   });
-  home.exchange(callOf('i', 2, { decisions: [...decisions, { kind: 'returned', slice: 1 }] }), START + 1_000);
+  object.calls.exchange(
+    callOf('i', 2, { decisions: [...decisions, { kind: 'returned', slice: 1 }] }),
+    START + 1_000,
+  );
   expect([ask(), ask(), ask()].map(({ reservation }) => reservation?.admitted)).toEqual([true, true, false]);
 });
 
 test('lets a completion wait for slices of the budget that it lacks, not for those of other keys', () => {
-  const home = newHome();
+  const object = newObject();
   const tenantLimits = { ...UNLIMITED, tokensPerDay: 200 };
   const grow = (keyId: string, keyLimits: Limits) => {
     const request = { ...claimant(80), keyId, tenantLimits, keyLimits, requestId: `j.0.${keyId}.p.r` };
-    home.exchange(callOf(keyId, 1, { reservation: { ...request, tokens: 50 } }), START);
+    object.calls.exchange(callOf(keyId, 1, { reservation: { ...request, tokens: 50 } }), START);
     const reservation = { ...request, tokens: 1_000, raise: 'growth' as const };
-    home.exchange(callOf(keyId, 2, { reservation }), START);
-    return home.exchange(callOf(keyId, 3, { reservation }), START).reservation;
+    object.calls.exchange(callOf(keyId, 2, { reservation }), START);
+    return object.calls.exchange(callOf(keyId, 3, { reservation }), START).reservation;
   };
-  home.exchange(callOf('i', 1, { sliceRequests: [{ ...claimant(80), keyId: 'busy', tenantLimits }] }), START);
+  object.calls.exchange(
+    callOf('i', 1, { sliceRequests: [{ ...claimant(80), keyId: 'busy', tenantLimits }] }),
+    START,
+  );
   const own = { kind: 'day', subject: 'spent', retryAfterMs: null };
   expect(grow('spent', { ...UNLIMITED, tokensPerDay: 50 })).toMatchObject({ refusal: own });
   const shared = { kind: 'day', subject: 'tenant', retryAfterMs: 500, held: true };
@@ -91,26 +109,26 @@ test('lets a completion wait for slices of the budget that it lacks, not for tho
 });
 
 test('a thousand isolates that come one after the other all get a part of a budget, and home keeps some', () => {
-  const home = newHome();
+  const object = newObject();
   const most = { requests: 32, tokens: 32, money: 0, slots: 32 };
   const holder = { ...claimant(40_000), most };
   const isolates = Array.from({ length: 1_000 }, (_, index) => `i${index}`);
   const first = isolates.map((isolate) =>
-    home.exchange(callOf(isolate, 1, { sliceRequests: [holder] }), START),
+    object.calls.exchange(callOf(isolate, 1, { sliceRequests: [holder] }), START),
   );
   const amounts = first.map(({ slices }) => slices[0]?.amounts.requests ?? 0);
   expect([Math.max(...amounts), Math.min(...amounts)]).toEqual([32, expect.any(Number)]);
   expect(Math.min(...amounts)).toBeGreaterThan(1);
   const reservation = { ...claimant(40_000), requestId: 'late.0.1.p.r' };
-  expect(home.exchange(callOf('late', 1, { reservation }), START).reservation).toMatchObject({
+  expect(object.calls.exchange(callOf('late', 1, { reservation }), START).reservation).toMatchObject({
     admitted: true,
   });
 });
 
 test('lets few isolates report as they like, and many take turns, each within 1.1 s', () => {
-  const home = newHome();
+  const object = newObject();
   const next = (isolate: string, number: number, at: number) =>
-    home.exchange(callOf(isolate, number, {}), START + at).nextInMs!;
+    object.calls.exchange(callOf(isolate, number, {}), START + at).nextInMs!;
   expect([next('a', 1, 0), next('b', 1, 100), next('a', 2, 200)]).toEqual([0, 0, 0]);
   const many = Array.from({ length: 1_000 }, (_, index) => next(`i${index}`, 1, 1_000));
   expect([many[1], many[2], Math.max(...many)]).toEqual([25, 50, 1_100]);
@@ -119,8 +137,8 @@ test('lets few isolates report as they like, and many take turns, each within 1.
 
 test('a request begins between the grant of its slice and the report, whatever the clock of the isolate says', () => {
   const requests = newRequests();
-  const home = newHome(requests);
-  home.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
+  const object = newObject(requests);
+  object.calls.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
   const admitted = (number: number, at: number): Decision => {
     const requestId = `i.1.${number}.p.r`;
     return { kind: 'admitted', requestId, slice: 1, model: 'tiny', tokens: 1, money: 0, at };
@@ -130,30 +148,30 @@ test('a request begins between the grant of its slice and the report, whatever t
     admitted(2, START + 500),
     admitted(3, START + 3_600_000),
   ];
-  home.exchange(callOf('i', 2, { decisions }), START + 1_000);
+  object.calls.exchange(callOf('i', 2, { decisions }), START + 1_000);
   const opened = [1, 2, 3].map((number) => requests.find(`i.1.${number}.p.r`)?.record.startedAt);
   expect(opened).toEqual([START, START + 500, START + 1_000]);
 });
 
 test('a request of an end user is billed for no more than it has reserved, if its isolate vanishes', () => {
   const requests = newRequests();
-  const home = newHome(requests);
+  const object = newObject(requests);
   const tenantLimits = { ...UNLIMITED, tokensPerDay: 8_000 };
   const endUser = { hash: 'u', limits: { ...UNLIMITED, tokensPerDay: 500 } };
   const request = { ...claimant(80), tenantLimits, tokens: 300, requestId: 'i.0.1.p.r', endUser };
   const sliceRequests = [{ ...claimant(80), tenantLimits }];
-  home.exchange(callOf('i', 1, { reservation: request, sliceRequests }), START);
+  object.calls.exchange(callOf('i', 1, { reservation: request, sliceRequests }), START);
   const end = START + SLICE_MS + SLICE_GRACE_MS;
-  home.endDue(end);
+  object.slices.endDue(end);
   const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 400 };
-  home.giveUp('i', [{ account: request.requestId, model: 'tiny', usage, ageMs: 0 }], end);
+  object.lost.settle('i', [{ account: request.requestId, model: 'tiny', usage, ageMs: 0 }], end);
   const today = (id: string) => useOf(requests.quota, id, end).day;
   expect([today('tenant'), today('key'), today('user:u')]).toEqual([300, 300, 300]);
 });
 
 test('ignores decisions about slices that it has not granted, or has taken back', () => {
-  const home = newHome();
-  home.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
+  const object = newObject();
+  object.calls.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
   const late: Decision = {
     kind: 'admitted',
     requestId: 'i.1.1.p.r',
@@ -164,8 +182,8 @@ test('ignores decisions about slices that it has not granted, or has taken back'
     at: START,
   };
   const decisions: Decision[] = [{ kind: 'returned', slice: 1 }, late, { ...late, slice: 2 }];
-  home.exchange(callOf('i', 2, { decisions }), START);
+  object.calls.exchange(callOf('i', 2, { decisions }), START);
   const reservation = { ...claimant(80), requestId: 'i.0.2.p.r', probe: true };
-  const { reservation: result } = home.exchange(callOf('i', 3, { reservation }), START);
+  const { reservation: result } = object.calls.exchange(callOf('i', 3, { reservation }), START);
   expect(result?.headers['x-ratelimit-remaining-requests']).toBe('80');
 });

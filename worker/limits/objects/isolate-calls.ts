@@ -1,0 +1,131 @@
+import { budgetOf } from '../quota/budget.ts';
+import type {
+  Decision,
+  LimiterAnswer,
+  LimiterCall,
+  ReservationRequest,
+  ReservationResult,
+} from '../quota/protocol.ts';
+import { draw, drawSpend, refund } from '../quota/slice.ts';
+import type { QuotaState } from '../quota/state.ts';
+import { numberOf } from '../usage/reservation-id.ts';
+import { CallPace } from './call-pace.ts';
+import type { IsolateSlices } from './isolate-slices.ts';
+import type { IsolateState } from './limiter-storage.ts';
+import { type OpenRequests, subjectsOf } from './open-requests.ts';
+
+/** Pause of a running request while isolates hold slices. */
+const HELD_MS = 500;
+const RECENT_CALLS = 100_000;
+/** The time of an isolate's last call is stored to this precision. */
+const HEARD_MS = 1_000;
+
+/** The calls of a tenant's isolates: what they have decided, and what home decides and grants. */
+export class IsolateCalls {
+  readonly #requests: OpenRequests;
+  readonly #quota: QuotaState;
+  readonly #slices: IsolateSlices;
+  /** Names of recent calls. Connections, and what they may repeat, end with the object. */
+  readonly #calls = new Set<string>();
+  readonly #pace = new CallPace();
+
+  constructor(slices: IsolateSlices, requests: OpenRequests) {
+    this.#slices = slices;
+    this.#requests = requests;
+    this.#quota = requests.quota;
+  }
+
+  /**
+   * Applies an isolate's decisions, then decides its reservation and grants new slices, in one commit.
+   * @throws Error if the call has arrived before
+   */
+  exchange(call: LimiterCall, now: number): LimiterAnswer {
+    const { isolate, first, renewals, reservation, sliceRequests } = call;
+    this.#noteCall(`${isolate}.${call.number}`);
+    this.#slices.endDue(now);
+    const stored = this.#slices.find(isolate);
+    // Home forgets only isolates that hold nothing, so one with earlier decisions was lost.
+    const gone = stored?.gone ?? (stored === undefined && first > 1);
+    const state = stored ?? { cursor: 0, granted: 0, named: 0, slices: [], heardAt: now };
+    const before = state.cursor;
+    if (!gone) this.#applyAll(state, call, now);
+    delete state.silentSince;
+    for (const { requestId, ...renewal } of renewals) this.#requests.renew(requestId, renewal, now);
+    const result = reservation && this.#reserve(reservation, now);
+    // What a slice would take could admit the same request a moment later.
+    const mayGrant = !gone && result?.admitted !== false;
+    const grants = mayGrant ? sliceRequests : [];
+    const slices = grants.flatMap((holder) => this.#slices.grant(state, holder, now) ?? []);
+    const isNews = state.cursor > before || slices.length > 0;
+    if (isNews || (state.slices.length > 0 && now - state.heardAt >= HEARD_MS)) {
+      if (!stored) this.#slices.forgetOld(now);
+      state.heardAt = now;
+      // A restart may take an isolate for lost that has only called: its next call corrects that.
+      this.#slices.save(isolate, state, isNews);
+    }
+    const blocked = state.slices.map(({ keyId }) => keyId).filter((keyId) => this.#requests.isBlocked(keyId));
+    const nextInMs = this.#pace.next(now);
+    return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked, nextInMs };
+  }
+
+  /** @throws Error if the call has arrived before */
+  #noteCall(name: string): void {
+    if (this.#calls.has(name)) throw new Error('This call has arrived before.');
+    const [oldest] = this.#calls.add(name);
+    if (this.#calls.size > RECENT_CALLS) this.#calls.delete(oldest!);
+  }
+
+  #applyAll(state: IsolateState, { first, decisions }: LimiterCall, now: number): void {
+    for (const [index, decision] of decisions.entries()) {
+      if (first + index <= state.cursor) continue;
+      state.cursor = first + index;
+      this.#apply(state, decision, now);
+    }
+  }
+
+  #apply(state: IsolateState, decision: Decision, now: number): void {
+    const held = (number: number) => state.slices.find((slice) => slice.number === number);
+    if (decision.kind === 'settled') {
+      this.#requests.settle(decision, now);
+      const slice = decision.refund && held(decision.refund.slice);
+      if (slice) {
+        refund(this.#quota, slice, decision.refund);
+        this.#requests.touch(slice.subjects);
+      }
+      return;
+    }
+    // Home keeps a slice until the isolate has returned it, so only a forged decision names an unknown one.
+    const slice = held(decision.slice);
+    if (!slice) return;
+    if (decision.kind === 'returned') {
+      this.#slices.remove(state, slice);
+      return;
+    }
+    this.#requests.touch(slice.subjects);
+    const { requestId, tokens, money } = decision;
+    const spend = { tokens, money };
+    if (decision.kind === 'extended') {
+      this.#requests.extend(requestId, drawSpend(this.#quota, slice, spend, now));
+      return;
+    }
+    const { model } = decision;
+    // The isolate's clock may be wrong.
+    const at = Math.min(now, Math.max(decision.at, slice.second * 1000));
+    state.named = numberOf(requestId);
+    const { tenantId, keyId, ttlMs } = slice;
+    const reservation = draw(this.#quota, slice, { id: requestId, spend }, now);
+    this.#requests.add({ requestId, tenantId, keyId, model, ttlMs }, reservation, at);
+  }
+
+  /** A running request waits for what isolates hold unused, because a refusal ends it. */
+  #reserve(request: ReservationRequest, now: number): ReservationResult {
+    this.#slices.know(subjectsOf(request), request.tenantId);
+    const result = this.#requests.reserve(request, now, () => this.#slices.holders());
+    if (request.raise !== 'growth' || result.admitted || typeof result.refusal === 'string') return result;
+    const { kind, subject } = result.refusal;
+    const { resource } = budgetOf(kind === 'too_large' ? 'tokens' : kind);
+    if (!this.#slices.holdsUnused(subject, resource)) return result;
+    const retryAfterMs = Math.min(HELD_MS, result.refusal.retryAfterMs ?? HELD_MS);
+    return { ...result, refusal: { ...result.refusal, retryAfterMs, held: true } };
+  }
+}

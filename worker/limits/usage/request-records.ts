@@ -1,0 +1,136 @@
+import type { Positions } from './event-queue.ts';
+import { arrivalOf, keptName, nameOf } from './reservation-id.ts';
+import type { UsageRecord } from './usage-record.ts';
+
+/**
+ * One row for all requests of a checkpoint. Its id is their time, so that a request is found by its arrival.
+ * `last` is the number of its last record; null = an older release has ended them.
+ */
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS requests (
+    id INTEGER PRIMARY KEY, hashes TEXT NOT NULL, records TEXT NOT NULL, last INTEGER
+  );
+  CREATE INDEX IF NOT EXISTS requests_by_number ON requests (last) WHERE last IS NOT NULL;`;
+
+/** A value of a table may have 2 MB. */
+const ROW_RECORDS = 1_000;
+/** A request is stored by then after its arrival, with very few exceptions. */
+const STORED_WITHIN_MS = 2 * 3_600_000;
+
+/** A row has no number of these ranges, the first of which are exclusive. */
+const NOT_KEPT = `NOT EXISTS (
+  SELECT 1 FROM json_each(?) AS kept
+  WHERE last > kept.value->>0 AND last - json_array_length(records) < kept.value->>1)`;
+
+/** A record with its place among all of the object, in the order of their ends. */
+export interface NumberedRecord {
+  readonly number: number;
+  readonly record: UsageRecord;
+}
+
+/** FNV-1a, as 8 hexadecimal digits: short, and without a promise as in WebCrypto. */
+function shortHash(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1)
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193) >>> 0;
+  return hash.toString(16).padStart(8, '0');
+}
+
+/** The records of a tenant's single requests, in its object's database. */
+export class RequestRecords {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    this.create();
+  }
+
+  /** Creates the table if it does not exist. */
+  create(): void {
+    this.#sql.exec(SCHEMA);
+  }
+
+  /**
+   * @param at Unix milliseconds of their ends
+   * @param last number of the last one; null = they have none
+   */
+  add(records: readonly UsageRecord[], at: number, last: number | null = null): void {
+    for (let from = 0, id = at; from < records.length; from += ROW_RECORDS) {
+      const part = records.slice(from, from + ROW_RECORDS);
+      const number = last && last - records.length + from + part.length;
+      const hashes = part.map(({ requestId }) => shortHash(nameOf(requestId))).join(' ');
+      const sql = `
+        INSERT INTO requests (id, hashes, records, last) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`;
+      const text = JSON.stringify(part);
+      while (this.#sql.exec(sql, id, hashes, text, number).rowsWritten === 0) id += 1;
+    }
+  }
+
+  /** Returns the record of a request, the last one of several with this name; null if there is none. */
+  find(name: string): UsageRecord | null {
+    const arrival = arrivalOf(name);
+    const range = arrival === null ? null : ([arrival, arrival + STORED_WITHIN_MS] as const);
+    return (range && this.#findIn(name, ...range)) ?? this.#findIn(name, 0, Number.MAX_SAFE_INTEGER);
+  }
+
+  #findIn(name: string, from: number, to: number): UsageRecord | null {
+    const sql = `
+      SELECT id FROM requests WHERE id BETWEEN ? AND ? AND instr(hashes, ?) > 0 ORDER BY id DESC`;
+    for (const { id } of this.#sql.exec<{ id: number }>(sql, from, to, shortHash(keptName(name))).toArray()) {
+      const record = recordIn(this.#row(id), name);
+      if (record !== null) return record;
+    }
+    return null;
+  }
+
+  #row(id: number): UsageRecord[] {
+    const { records } = this.#sql
+      .exec<{ records: string }>('SELECT records FROM requests WHERE id = ?', id)
+      .one();
+    return JSON.parse(records) as UsageRecord[];
+  }
+
+  /** Returns the oldest records after a number. */
+  after(number: number, limit: number): NumberedRecord[] {
+    const found: NumberedRecord[] = [];
+    const sql = 'SELECT last, records FROM requests WHERE last > ? ORDER BY last LIMIT 1';
+    while (found.length < limit) {
+      const after = found.at(-1)?.number ?? number;
+      const [row] = this.#sql.exec<{ last: number; records: string }>(sql, after).toArray();
+      if (row === undefined) break;
+      found.push(...numbered(JSON.parse(row.records) as UsageRecord[], row.last, after));
+    }
+    return found.slice(0, limit);
+  }
+
+  /** Unix milliseconds of the oldest row; null = there is none. */
+  oldest(): number | null {
+    return this.#sql.exec<{ id: number | null }>('SELECT MIN(id) AS id FROM requests').one().id;
+  }
+
+  /** Deletes what was stored before this time, but not these records. */
+  prune(before: number, kept: readonly Positions[]): void {
+    this.#sql.exec(`DELETE FROM requests WHERE id < ? AND ${NOT_KEPT}`, before, JSON.stringify(kept));
+  }
+
+  /**
+   * Deletes the oldest records while the database has more bytes, also those that billing does not have: a
+   * full object could end no request.
+   */
+  shrinkTo(bytes: number): void {
+    while (this.#sql.databaseSize > bytes) {
+      const sql = 'DELETE FROM requests WHERE id IN (SELECT id FROM requests ORDER BY id LIMIT 100)';
+      if (this.#sql.exec(sql).rowsWritten === 0) return;
+    }
+  }
+}
+
+/** Returns the records after a number, of which the last has the number `last`. */
+export const numbered = (records: readonly UsageRecord[], last: number, after: number): NumberedRecord[] =>
+  records
+    .map((record, index) => ({ number: last - records.length + 1 + index, record }))
+    .filter(({ number }) => number > after);
+
+/** Returns the last record with a caller's name. */
+export const recordIn = (records: readonly UsageRecord[], name: string): UsageRecord | null =>
+  records.findLast(({ requestId }) => nameOf(requestId) === keptName(name)) ?? null;
