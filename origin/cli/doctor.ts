@@ -65,18 +65,21 @@ async function* examine(
   yield machine.checkNode({ version: process.versions.node, typescript });
   yield machine.checkVariables(environment);
   let originUrl = origin;
+  let ofOrigin = environment;
   try {
     const settings = readStartSettings(environment);
     yield await machine.checkPort('CONTINUO_PORT', settings.port, settings.host);
-    yield await machine.checkPort('CONTINUO_ORIGIN_PORT', settings.originPort, '127.0.0.1');
+    for (const { port } of settings.origins)
+      yield await machine.checkPort('CONTINUO_ORIGIN_PORT', port, '127.0.0.1');
     yield machine.checkStateDirectory(stateDirectory(environment));
-    originUrl ??= settings.originUrl;
+    originUrl ??= settings.origins[0]!.url;
+    ofOrigin = { ...environment, ...settings.origins[0]!.variables };
   } catch (error) {
     yield fail('Launcher', errorMessage(error), 'Correct it; docs/configuration.md lists all variables.');
   }
   const { checkModels } = await import('./doctor/model.ts');
   const { thisMachine } = await import('@continuo/origin/model/device/device-choice.ts');
-  yield* await checkModels(environment, thisMachine(), existsSync(CARD_DEVICE));
+  yield* await checkModels(ofOrigin, thisMachine(), existsSync(CARD_DEVICE));
   const { checkWorker } = await import('./worker-configuration.ts');
   if (config !== undefined) yield* checkWorker(config);
   yield* await checkServer(access, environment, ask);

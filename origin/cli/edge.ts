@@ -40,7 +40,12 @@ export function addEdgeCommand(program: Command, { terminal, environment }: CliC
     process.umask(0o077);
     using _lock = lockStateDirectory(state, '--state');
     const vars = { ...hostSecrets(secrets), ...configured, ENVIRONMENT: 'production' };
-    const { miniflare } = await openLocalWorker({ ...address, originUrl: origin, state, vars });
+    const { miniflare } = await openLocalWorker({
+      ...address,
+      origins: [{ name: 'origin', url: origin }],
+      state,
+      vars,
+    });
     terminal.note(`Listening on http://${address.host}:${address.port}`);
     await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
     await miniflare.dispose();

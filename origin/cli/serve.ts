@@ -35,7 +35,7 @@ export function addServeCommand(program: Command, { terminal, environment }: Cli
     if (name !== undefined) {
       const prepared = await prepareForCommand(name, options, terminal, environment);
       variables = variablesOf(prepared, environment);
-      if (prepared.built !== null) terminal.note(await check(prepared, variables));
+      if (prepared.built !== null) terminal.note(await check(prepared, await ofFirstOrigin(variables)));
     }
     // The launcher and its packages take long to load, and no other command needs them.
     const { launch } = await import('./start/launcher.ts');
@@ -44,6 +44,11 @@ export function addServeCommand(program: Command, { terminal, environment }: Cli
       if (options.open && terminal.isInteractive) openPage(pageOf(ready));
     });
   });
+}
+
+async function ofFirstOrigin(environment: CliContext['environment']): Promise<CliContext['environment']> {
+  const { readStartSettings } = await import('./start/settings.ts');
+  return { ...environment, ...readStartSettings(environment).origins[0]!.variables };
 }
 
 /** The origin in this process, with the variables that `npm run origin` reads. */

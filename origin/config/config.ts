@@ -121,6 +121,8 @@ function withSecretOfFile(environment: Environment): Environment {
 /** @throws Error one line that names the variable; never the secret's value */
 export function readConfig(environment: Environment): OriginConfig {
   requireKnownVariables(environment);
+  if (environment.CONTINUO_DEVICES)
+    throw new Error('CONTINUO_DEVICES: only npm start reads it; start an origin for each CONTINUO_DEVICE_ID');
   const values = parseVariables(variables, withSecretOfFile(environment));
   return {
     host: values.CONTINUO_ORIGIN_HOST,

@@ -42,15 +42,15 @@ function describeRule(rule: z.core.JSONSchema._JSONSchema): string | null {
   if (rule.type === 'integer') return `a whole number from ${rule.minimum} to ${rule.maximum}`;
   if (rule.type === 'number') return `a number from ${rule.minimum} to ${rule.maximum}`;
   if (rule.type === 'boolean') return 'true or false';
-  if (rule.type !== 'string') return null;
+  if (rule.type !== 'string' || rule.minLength === undefined) return null;
   const most = rule.maxLength === undefined ? '' : ` and at most ${rule.maxLength}`;
   return `at least ${rule.minLength} characters${most}`;
 }
 
 /** Variables of other programs that may be set where the origin starts. */
-const LAUNCHER_VARIABLES = ['CONTINUO_HOST', 'CONTINUO_PORT', 'CONTINUO_STATE_DIR'];
+const LAUNCHER_VARIABLES = ['CONTINUO_DEVICES', 'CONTINUO_HOST', 'CONTINUO_PORT', 'CONTINUO_STATE_DIR'];
 const LOCAL_WORKER_VARIABLES = [
-  'CONTINUO_ORIGIN_URL',
+  'CONTINUO_ORIGINS',
   'CONTINUO_PAGE_LINK',
   'CONTINUO_WORKER_STATE',
   'CONTINUO_WORKER_VARS',

@@ -4,7 +4,6 @@ import { requireDirectory } from '@continuo/origin/config/writable-directory.ts'
 import { SIGNATURE_WINDOW_MS } from '@continuo/origin/http/authentication.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { portFault } from '../start/port.ts';
-import type { StartSettings } from '../start/settings.ts';
 import { type Finding, fail, fetchReply, isHealth, ok, warn } from './finding.ts';
 
 /** Checks of this machine. */
@@ -55,7 +54,7 @@ export function checkStateDirectory(directory: string): Finding {
 const USUAL_SKEW_MS = 5000;
 
 /** Compares the clock of the origin with this one. @param now Unix milliseconds */
-export async function checkClock(originUrl: StartSettings['originUrl'], now: () => number): Promise<Finding> {
+export async function checkClock(originUrl: string, now: () => number): Promise<Finding> {
   const name = 'Clock';
   const sent = now();
   const reply = await fetchReply(`${originUrl}/health`);

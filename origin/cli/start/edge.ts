@@ -12,13 +12,15 @@ const schema = z.object({
   CONTINUO_HOST: z.string(),
   CONTINUO_PORT: z.coerce.number(),
   CONTINUO_WORKER_STATE: z.string(),
-  CONTINUO_ORIGIN_URL: z.url(),
+  /** As JSON. */
+  CONTINUO_ORIGINS: z.string(),
   /** Variables and secrets as JSON: a command line is visible to every user of the machine. */
   CONTINUO_WORKER_VARS: z.string(),
   /** As JSON. */
   CONTINUO_PAGE_LINK: z.string().optional(),
 });
 const vars = z.record(z.string(), z.string());
+const origins = z.array(z.object({ name: z.string(), url: z.url() }));
 
 // V8 collects old objects for the first time when this is full. By default, workerd takes 240 MiB more for
 // their garbage.
@@ -31,7 +33,7 @@ const { miniflare } = await openLocalWorker({
   vars: vars.parse(JSON.parse(settings.CONTINUO_WORKER_VARS)),
   ...(settings.CONTINUO_PAGE_LINK && { pageLink: pageLink.parse(JSON.parse(settings.CONTINUO_PAGE_LINK)) }),
   state: settings.CONTINUO_WORKER_STATE,
-  originUrl: settings.CONTINUO_ORIGIN_URL,
+  origins: origins.parse(JSON.parse(settings.CONTINUO_ORIGINS)),
 }).catch((error: unknown) => {
   // The launcher shows the last lines.
   console.error(errorMessage(error));

@@ -12,18 +12,20 @@ import type { PageLink } from './page-key.ts';
 import { portFault } from './port.ts';
 import { type Command, startCommand } from './process-group.ts';
 import { untilReady } from './readiness.ts';
-import { readStartSettings, type StartSettings } from './settings.ts';
+import { type LocalOrigin, readStartSettings, type StartSettings } from './settings.ts';
 import { lockStateDirectory } from './state-lock.ts';
 
 /** Time for the Worker to become ready. The origin may take as long as its models take to load. */
 const READY_WITHIN_MS = 60_000;
 const STOP_GRACE_MS = 10_000;
 const NPM_POLL_MS = 500;
+/** Time until an origin whose card was lost is tried again. */
+const RETRY_MS = 30_000;
 
-async function refuseUnusablePorts({ host, port, originPort }: StartSettings): Promise<void> {
+async function refuseUnusablePorts({ host, port, origins }: StartSettings): Promise<void> {
   for (const [variable, number, address] of [
     ['CONTINUO_PORT', port, host],
-    ['CONTINUO_ORIGIN_PORT', originPort, '127.0.0.1'],
+    ...origins.map((origin) => ['CONTINUO_ORIGIN_PORT', origin.port, '127.0.0.1'] as const),
   ] as const) {
     const fault = await portFault(number, address);
     if (fault === 'EADDRINUSE') {
@@ -46,11 +48,15 @@ function commandOf(name: string, entry: URL, stateDirectory: string, env: Enviro
   return { name, file: process.execPath, args: [fileURLToPath(entry)], env, log };
 }
 
-const originCommand = ({ environment, stateDirectory, settings, state }: CommandContext): Command =>
-  commandOf('origin', new URL('./origin-entry.ts', import.meta.url), stateDirectory, {
+const originCommand = (
+  { environment, stateDirectory, state }: CommandContext,
+  { name, port, variables }: LocalOrigin,
+): Command =>
+  commandOf(name, new URL('./origin-entry.ts', import.meta.url), stateDirectory, {
     ...environment,
+    ...variables,
     CONTINUO_ORIGIN_HOST: '127.0.0.1',
-    CONTINUO_ORIGIN_PORT: String(settings.originPort),
+    CONTINUO_ORIGIN_PORT: String(port),
     CONTINUO_ORIGIN_SECRET: state.originSecret,
     // Ctrl-C does not wait for running streams: they get their error event.
     CONTINUO_DRAIN_SECONDS: '0',
@@ -69,7 +75,7 @@ const edgeCommand = ({ environment, stateDirectory, settings, state, pageLink }:
     CONTINUO_PORT: String(settings.port),
     // Where `wrangler --persist-to` keeps local state, too.
     CONTINUO_WORKER_STATE: path.join(stateDirectory, 'worker', 'v3'),
-    CONTINUO_ORIGIN_URL: settings.originUrl,
+    CONTINUO_ORIGINS: JSON.stringify(settings.origins.map(({ name, url }) => ({ name, url }))),
     CONTINUO_PAGE_LINK: JSON.stringify(pageLink),
     CONTINUO_WORKER_VARS: JSON.stringify({
       WEBHOOK_SECRET: derivedSecret(state, 'webhooks'),
@@ -121,9 +127,9 @@ export interface Ready {
 }
 
 /**
- * Starts the origin and a local Worker, waits until a completion would work, and stops everything on a
+ * Starts the origins and a local Worker, waits until a completion would work, and stops everything on a
  * signal.
- * @param environment variables of both processes
+ * @param environment variables of all processes
  */
 async function run(environment: Environment, onReady: (ready: Ready) => void): Promise<void> {
   requireKnownVariables(environment);
@@ -137,7 +143,6 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
   const pageLink = { code: randomBytes(16).toString('base64url'), key: state.apiKey };
   const context = { environment, stateDirectory, settings, state, pageLink };
 
-  const origin = originCommand(context);
   const edge = edgeCommand(context);
 
   const stopRequested = new Promise<'signal'>((resolve) => {
@@ -146,17 +151,25 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
     void untilNpmIsGone().then(() => resolve('signal'));
   });
   const stopping = new AbortController();
-  const originReady = Promise.withResolvers<void>();
   const died = Promise.withResolvers<never>();
   const options = (command: Command) => ({
     onEnd: ({ error }: ChildExit) => died.reject(error ?? new StartFailure(command, 'stopped')),
     graceMs: STOP_GRACE_MS,
   });
-  const originChild = startCommand(origin, {
-    ...options(origin),
-    untilReady: (over) =>
-      untilReady(`${settings.originUrl}/health`, Number.POSITIVE_INFINITY, over).then(originReady.resolve),
-    onRestart: ({ code, signal }) => console.error(`The origin died (${signal ?? code}) and is restarted.`),
+  const isAlone = settings.origins.length === 1;
+  const origins = settings.origins.map((origin) => {
+    const command = originCommand(context, origin);
+    const ready = Promise.withResolvers<void>();
+    const child = startCommand(command, {
+      ...options(command),
+      untilReady: (over) =>
+        untilReady(`${origin.url}/health`, Number.POSITIVE_INFINITY, over).then(ready.resolve),
+      onRestart: ({ code, signal }) =>
+        console.error(`The ${origin.name} died (${signal ?? code}) and is restarted.`),
+      // The others serve on.
+      ...(!isAlone && { retryMs: RETRY_MS }),
+    });
+    return { child, ready: ready.promise };
   });
   const edgeChild = startCommand(edge, options(edge));
   const edgeReady = untilReady(`${settings.url}/health`, READY_WITHIN_MS, stopping.signal).catch(
@@ -164,7 +177,7 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
       throw new StartFailure(edge, errorMessage(why));
     },
   );
-  const ready = Promise.all([edgeReady, originReady.promise]);
+  const ready = Promise.all([edgeReady, ...origins.map((origin) => origin.ready)]);
   // These also settle during the stop, when nothing awaits them.
   for (const promise of [died.promise, ready]) promise.catch(() => undefined);
 
@@ -176,8 +189,8 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
     }
   } finally {
     stopping.abort();
-    // The Worker ends the running streams with an error event once the origin has ended them.
-    await originChild.close();
+    // The Worker ends the running streams with an error event once the origins have ended them.
+    await Promise.all(origins.map(({ child }) => child.close()));
     await edgeChild.close();
   }
 }

@@ -24,8 +24,8 @@ export interface LocalWorkerOptions {
   readonly host: string;
   /** 0 = any free port. */
   readonly port: number;
-  /** Base address of the origin. */
-  readonly originUrl: string;
+  /** Base addresses of origins; their names distinguish several. */
+  readonly origins: readonly { readonly name: string; readonly url: string }[];
   /** Variables and secrets in addition to those of wrangler.toml. */
   readonly vars: Readonly<Record<string, string>>;
   /** The link to the page; absent = there is none. */
@@ -50,7 +50,6 @@ const NAME = 'continuo';
 /** The first requests come before it. */
 const FIRST_DAILY_WORK_MS = 5_000;
 const DAY_MS = 86_400_000;
-const ORIGIN = 'ORIGIN';
 /** Worker that serves the page's files; the binding in wrangler.toml. */
 const ASSETS = 'ASSETS';
 const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fetch(request) };`;
@@ -62,7 +61,7 @@ const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fe
  * another Worker.
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
-  const { host, port, originUrl, vars, pageLink, state, ratelimits = {}, onLog } = options;
+  const { host, port, vars, pageLink, state, ratelimits = {}, onLog } = options;
   if (state !== undefined) provideAuthorities(state);
   const [{ configured, assets, script }] = await Promise.all([
     prepareWorker(state, options.script),
@@ -78,12 +77,11 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
     bindings: {
       ...(configured.bindings as Readonly<Record<string, string>>),
       LOG_REQUESTS: 'false',
-      ORIGIN_URL: originUrl,
-      ORIGIN_BINDING: ORIGIN,
+      ...originVariables(options),
       ...vars,
     },
     serviceBindings: {
-      [ORIGIN]: { external: { address: new URL(originUrl).host, http: {} } },
+      ...originBindings(options),
       [ASSETS]: ASSETS,
       // Checks the address that a name resolves to, at each connection.
       PUBLIC_NETWORK: { network: { allow: ['public'], tlsOptions: { trustBrowserCas: true } } },
@@ -123,6 +121,27 @@ function repeatDailyWork(miniflare: Miniflare): void {
   setTimeout(runUntilEnd, FIRST_DAILY_WORK_MS).unref();
   setInterval(runUntilEnd, DAY_MS).unref();
 }
+
+/** ORIGIN for the first, so that a list of upstreams can name it. */
+const bindingOf = (index: number): string => (index === 0 ? 'ORIGIN' : `ORIGIN_${index + 1}`);
+
+function originVariables({ origins }: LocalWorkerOptions): Record<string, string> {
+  const upstreams = origins.map((origin, index) => ({
+    kind: 'origin',
+    binding: bindingOf(index),
+    ...origin,
+  }));
+  if (upstreams.length > 1) return { UPSTREAMS: JSON.stringify(upstreams) };
+  return { ORIGIN_URL: origins[0]!.url, ORIGIN_BINDING: bindingOf(0) };
+}
+
+const originBindings = ({ origins }: LocalWorkerOptions) =>
+  Object.fromEntries(
+    origins.map(({ url }, index) => [
+      bindingOf(index),
+      { external: { address: new URL(url).host, http: {} } },
+    ]),
+  );
 
 let configurationRead: Promise<PreparedWorker> | null = null;
 

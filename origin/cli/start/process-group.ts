@@ -23,6 +23,8 @@ interface CommandOptions {
   /** Resolves once the child works. If it dies before that, its start has failed. Default: never. */
   readonly untilReady?: (over: AbortSignal) => Promise<void>;
   readonly onRestart?: (exit: ChildExit) => void;
+  /** Milliseconds until a child is tried again that was ready once, but not since. Default: never. */
+  readonly retryMs?: number;
   /** Called when the child has died and is given up. */
   readonly onEnd: (exit: ChildExit) => void;
   /** Time to end after SIGTERM, until SIGKILL. */
@@ -35,8 +37,9 @@ interface CommandOptions {
  */
 export function startCommand(
   command: Command,
-  { untilReady, onRestart, onEnd, graceMs }: CommandOptions,
+  { untilReady, onRestart, retryMs, onEnd, graceMs }: CommandOptions,
 ): SupervisedChild<never, never> {
+  let hasWorked = false;
   const child = new SupervisedChild<never, never>({
     spawn: () => processGroup(command),
     onStart: (over) => {
@@ -44,9 +47,11 @@ export function startCommand(
       untilReady?.(over).then(noteReady, () => undefined);
     },
     onDeath: ({ wasReady, ...exit }) => {
-      if (wasReady) onRestart?.(exit);
-      else onEnd(exit);
-      return wasReady ? 0 : null;
+      hasWorked ||= wasReady;
+      const wait = wasReady ? 0 : hasWorked ? (retryMs ?? null) : null;
+      if (wait === null) onEnd(exit);
+      else if (wasReady) onRestart?.(exit);
+      return wait;
     },
     graceMs,
   });

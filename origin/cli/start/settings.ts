@@ -1,5 +1,8 @@
 import { isIPv6 } from 'node:net';
+import { freemem } from 'node:os';
 import { type Environment, parseVariables } from '@continuo/origin/config/environment.ts';
+import { thisMachine } from '@continuo/origin/model/device/device-choice.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import { parseSettings, VARIABLE_NAMES, type Variables } from '@continuo/worker/env/settings.ts';
 import * as z from 'zod';
 
@@ -14,6 +17,9 @@ const UPSTREAM_SECRET = /^UPSTREAM_\w+$/;
 /** The names in UPSTREAMS of variables with secrets. The Worker checks the rest. */
 const secretNames = z.array(z.object({ apiKey: z.string().optional(), secret: z.string().optional() }));
 
+/** The origin's own limit by default. */
+const MAX_PREFIX_MIB = 8_192;
+
 const listener = z.object({
   /** Listening address of the endpoint. */
   CONTINUO_HOST: z.string().min(1).default('127.0.0.1'),
@@ -21,18 +27,36 @@ const listener = z.object({
 });
 
 const schema = listener.extend({
-  /** Loopback port of the origin. */
+  /** Loopback port of the origin. With several, that of the first; the next ones follow. */
   CONTINUO_ORIGIN_PORT: portNumber.default(9100),
+  /** CUDA cards, each with an origin of its own: `all`, or their numbers. Absent = one origin. */
+  CONTINUO_DEVICES: z
+    .string()
+    .regex(/^(all|\d{1,3}(,\d{1,3})*)$/, 'expected all, or numbers of cards such as 0,1')
+    .optional(),
+  CONTINUO_PROVIDER: z.string().optional(),
+  CONTINUO_METRICS_PORT: z.coerce.number().int().min(0).max(65_535).optional(),
+  CONTINUO_PREFIX_CACHE_MIB: z.string().optional(),
 });
+type Values = z.infer<typeof schema>;
+
+/** An origin that the launcher starts. */
+export interface LocalOrigin {
+  /** Also its name as an upstream. */
+  readonly name: string;
+  readonly port: number;
+  readonly url: string;
+  /** Its variables in addition to those of the environment; undefined = without it. */
+  readonly variables: Environment;
+}
 
 export interface StartSettings {
   readonly host: string;
   readonly port: number;
   /** The endpoint's address. */
   readonly url: string;
-  readonly originPort: number;
-  /** Address of the origin for launcher and Worker. */
-  readonly originUrl: string;
+  /** One, or one for each card. */
+  readonly origins: readonly LocalOrigin[];
   /** Variables for the local Worker, with the secrets of upstreams. */
   readonly workerVariables: Readonly<Record<string, string>>;
 }
@@ -43,20 +67,67 @@ export function readListener(environment: Environment): { readonly host: string;
   return { host, port };
 }
 
-/** @throws Error one line that names the variable */
-export function readStartSettings(environment: Environment): StartSettings {
+/**
+ * @param cards counts the CUDA cards of this machine
+ * @throws Error one line that names the variable
+ */
+export function readStartSettings(
+  environment: Environment,
+  cards: () => number = () => thisMachine().driver().cards.length,
+): StartSettings {
   const values = parseVariables(schema, environment);
-  const { CONTINUO_HOST: host, CONTINUO_PORT: port, CONTINUO_ORIGIN_PORT: originPort } = values;
-  if (port === originPort)
+  const { CONTINUO_HOST: host, CONTINUO_PORT: port } = values;
+  const origins = originsOf(values, devicesOf(values, environment, cards));
+  if (origins.some((origin) => origin.port === port))
     throw new Error(`CONTINUO_ORIGIN_PORT: ${port} is already CONTINUO_PORT; set another one.`);
   return {
     host,
     port,
     url: `http://${isIPv6(host) ? `[${host}]` : host}:${port}`,
-    originPort,
-    originUrl: `http://127.0.0.1:${originPort}`,
+    origins,
     workerVariables: workerVariablesOf(environment),
   };
+}
+
+/** Returns the numbers of the cards; null = one origin that chooses its device itself. */
+function devicesOf(
+  { CONTINUO_DEVICES: listed }: Values,
+  environment: Environment,
+  cards: () => number,
+): readonly number[] | null {
+  if (listed === undefined) return null;
+  for (const other of ['CONTINUO_DEVICE_ID', 'UPSTREAMS'])
+    if (environment[other]) throw new Error(`CONTINUO_DEVICES: ${other} is set, too; unset one of them`);
+  if (listed !== 'all') return [...new Set(listed.split(',').map(Number))];
+  try {
+    const count = cards();
+    if (count > 0) return Array.from({ length: count }, (_, device) => device);
+  } catch (error) {
+    throw new Error(`CONTINUO_DEVICES: the NVIDIA driver ${errorMessage(error)}; check it with nvidia-smi`);
+  }
+  throw new Error('CONTINUO_DEVICES: the NVIDIA driver finds no CUDA card; check it with nvidia-smi -L');
+}
+
+function originsOf(values: Values, devices: readonly number[] | null): readonly LocalOrigin[] {
+  const { CONTINUO_ORIGIN_PORT: first } = values;
+  const origin = (name: string, port: number, variables: Environment): LocalOrigin => {
+    return { name, port, url: `http://127.0.0.1:${port}`, variables };
+  };
+  if (devices === null) return [origin('origin', first, {})];
+  const { CONTINUO_PROVIDER: provider = 'cuda', CONTINUO_METRICS_PORT: metrics } = values;
+  // Origins that start together would each take a quarter of the same free memory.
+  const share = Math.min(MAX_PREFIX_MIB, Math.floor(freemem() / 2 ** 20 / 4 / devices.length));
+  return devices.map((device, index) =>
+    origin(`origin-${device}`, first + index, {
+      CONTINUO_DEVICES: undefined,
+      CONTINUO_PROVIDER: provider,
+      CONTINUO_PREFIX_CACHE_MIB: values.CONTINUO_PREFIX_CACHE_MIB ?? String(share),
+      // Several origins on the CPU only show that the rest works.
+      ...(provider !== 'cpu' && { CONTINUO_DEVICE_ID: String(device) }),
+      // 0 is any free port.
+      ...(metrics && { CONTINUO_METRICS_PORT: String(metrics + index) }),
+    }),
+  );
 }
 
 /**

@@ -6,7 +6,13 @@ import { readConfig, requireKnownVariables } from '../../../origin/config/config
 const NAME = /CONTINUO_[A-Z_]*[A-Z]/g;
 
 /** Variables that do not exist, named only as such. */
-const ABSENT = new Set(['CONTINUO_SLOT', 'CONTINUO_PROT', 'CONTINUO_DRAIN_SECS']);
+const ABSENT = new Set([
+  'CONTINUO_SLOT',
+  'CONTINUO_PROT',
+  'CONTINUO_DRAIN_SECS',
+  // Of earlier releases, which tools start.
+  'CONTINUO_ORIGIN_URL',
+]);
 
 const sourceTexts = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })

@@ -89,6 +89,7 @@ export async function startWorkerOf(
       CONTINUO_PORT: String(port),
       CONTINUO_WORKER_STATE: state,
       CONTINUO_ORIGIN_URL: origins[0],
+      CONTINUO_ORIGINS: JSON.stringify([{ name: 'origin', url: origins[0] }]),
       CONTINUO_WORKER_VARS: JSON.stringify(vars),
     },
     // The Worker ends when its launcher's end of stdin closes.

@@ -15,7 +15,7 @@ test('on one host, a name that resolves to a private address is not connected', 
   const options = {
     host: '127.0.0.1',
     port: 0,
-    originUrl: 'http://127.0.0.1:1',
+    origins: [{ name: 'origin', url: 'http://127.0.0.1:1' }],
     vars: {},
     script,
     onLog: () => {},

@@ -84,7 +84,7 @@ export async function startWorker(
   const { url, miniflare } = await openLocalWorker({
     host: '127.0.0.1',
     port: 0,
-    originUrl: origin.url,
+    origins: [{ name: 'origin', url: origin.url }],
     vars: {
       ENVIRONMENT: 'development',
       ORIGIN_SECRET: origin.secret,

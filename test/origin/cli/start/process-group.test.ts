@@ -1,17 +1,23 @@
 import { devNull } from 'node:os';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { OutputLog } from '../../../../origin/cli/start/output-log.ts';
 import { startCommand } from '../../../../origin/cli/start/process-group.ts';
 import type { ChildExit } from '../../../../origin/process/supervised-child.ts';
 
 /** Runs a program. `ended` resolves when it is given up. */
-function run(code: string, untilReady: (over: AbortSignal) => Promise<void>) {
+function run(code: string, untilReady: (over: AbortSignal) => Promise<void>, retryMs?: number) {
   const restarts: (number | null)[] = [];
   const { promise: ended, resolve: onEnd } = Promise.withResolvers<ChildExit>();
   const log = new OutputLog(devNull);
   const child = startCommand(
     { name: 'child', file: process.execPath, args: ['--eval', code], env: {}, log },
-    { untilReady, onRestart: (exit) => restarts.push(exit.code), onEnd, graceMs: 10_000 },
+    {
+      untilReady,
+      onRestart: (exit) => restarts.push(exit.code),
+      ...(retryMs !== undefined && { retryMs }),
+      onEnd,
+      graceMs: 10_000,
+    },
   );
   return { child, ended, restarts };
 }
@@ -33,6 +39,23 @@ test('restarts a child that dies after it was ready, and gives up if it is not r
   });
   expect(await ended).toMatchObject({ code: 7 });
   expect(restarts).toEqual([7]);
+});
+
+test('tries a child again that was ready once, if the others go on without it', async () => {
+  const lives: number[] = [];
+  const untilReady = (over: AbortSignal) => {
+    lives.push(performance.now());
+    return lives.length === 2 || lives.length === 3 ? never(over) : Promise.resolve();
+  };
+  const { child, restarts } = run('setTimeout(() => process.exit(7), 100)', untilReady, 50);
+  onTestFinished(() => child.close());
+  await expect.poll(() => restarts.length, { timeout: 20_000 }).toBe(2);
+  expect(lives.length).toBeGreaterThanOrEqual(4);
+});
+
+test('gives up a child that was never ready, also if the others go on without it', async () => {
+  const { ended } = run('process.exit(7)', never, 50);
+  expect(await ended).toMatchObject({ code: 7 });
 });
 
 test('does not restart a stopped child', async () => {

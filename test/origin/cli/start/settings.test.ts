@@ -1,5 +1,8 @@
+import { freemem } from 'node:os';
 import { expect, test } from 'vitest';
 import { readStartSettings } from '../../../../origin/cli/start/settings.ts';
+import { readConfig } from '../../../../origin/config/config.ts';
+import type { Environment } from '../../../../origin/config/environment.ts';
 
 test('an empty variable counts as absent', () => {
   const empty = { CONTINUO_HOST: '', CONTINUO_PORT: '', CONTINUO_ORIGIN_PORT: '', CONTINUO_STATE_DIR: '' };
@@ -35,4 +38,61 @@ test('passes the Worker its variables and the secrets of upstreams, and nothing 
   expect(readStartSettings(environment).workerVariables).toEqual(variables);
   expect(() => readStartSettings({ UPSTREAMS: '[' })).toThrow(/^UPSTREAMS: expected JSON/);
   expect(() => readStartSettings({ REQUEST_DAYS: 'week' })).toThrow(/^The variable REQUEST_DAYS is invalid/);
+});
+
+test('each card has an origin of its own, with ports that follow one another', () => {
+  const environment = {
+    CONTINUO_DEVICES: '0,2,2',
+    CONTINUO_METRICS_PORT: '9200',
+    CONTINUO_PREFIX_CACHE_MIB: '64',
+  };
+  const { origins } = readStartSettings({ ...environment, CONTINUO_ORIGIN_PORT: '9300' });
+  const shared = { CONTINUO_DEVICES: undefined, CONTINUO_PROVIDER: 'cuda', CONTINUO_PREFIX_CACHE_MIB: '64' };
+  expect(origins).toEqual([
+    {
+      name: 'origin-0',
+      port: 9300,
+      url: 'http://127.0.0.1:9300',
+      variables: { ...shared, CONTINUO_DEVICE_ID: '0', CONTINUO_METRICS_PORT: '9200' },
+    },
+    {
+      name: 'origin-2',
+      port: 9301,
+      url: 'http://127.0.0.1:9301',
+      variables: { ...shared, CONTINUO_DEVICE_ID: '2', CONTINUO_METRICS_PORT: '9201' },
+    },
+  ]);
+});
+
+test('without a limit, origins of several cards share the memory that one would take for prefixes', () => {
+  const sizes = (devices: string) =>
+    readStartSettings({ CONTINUO_DEVICES: devices }).origins.map(({ variables }) =>
+      Number(variables.CONTINUO_PREFIX_CACHE_MIB),
+    );
+  const [one] = sizes('0');
+  const many = sizes(Array.from({ length: 64 }, (_, device) => device).join());
+  expect(many).toHaveLength(64);
+  expect(many.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(freemem() / 2 ** 20 / 2);
+  expect(one).toBeGreaterThan(many[0]!);
+});
+
+test('all cards are those that the driver finds', () => {
+  const { origins } = readStartSettings({ CONTINUO_DEVICES: 'all' }, () => 3);
+  expect(origins.map(({ name }) => name)).toEqual(['origin-0', 'origin-1', 'origin-2']);
+  const all = (cards: () => number) => () => readStartSettings({ CONTINUO_DEVICES: 'all' }, cards);
+  expect(all(() => 0)).toThrow(/^CONTINUO_DEVICES: the NVIDIA driver finds no CUDA card/);
+  const missing = () => {
+    throw new Error('is missing (libcuda.so.1)');
+  };
+  expect(all(missing)).toThrow(/^CONTINUO_DEVICES: the NVIDIA driver is missing/);
+});
+
+test('refuses cards that contradict other variables, by name', () => {
+  const refusal = (environment: Environment) => () =>
+    readStartSettings({ CONTINUO_DEVICES: '0,1', ...environment });
+  expect(refusal({ CONTINUO_DEVICE_ID: '1' })).toThrow(/^CONTINUO_DEVICES: CONTINUO_DEVICE_ID is set/);
+  expect(refusal({ UPSTREAMS: '[]' })).toThrow(/^CONTINUO_DEVICES: UPSTREAMS is set/);
+  expect(refusal({ CONTINUO_PORT: '9101' })).toThrow(/^CONTINUO_ORIGIN_PORT: 9101 is already/);
+  expect(refusal({ CONTINUO_DEVICES: '0;1' })).toThrow(/^CONTINUO_DEVICES: received "0;1"; expected all/);
+  expect(() => readConfig({ CONTINUO_DEVICES: '0,1' })).toThrow(/^CONTINUO_DEVICES: only npm start reads it/);
 });
