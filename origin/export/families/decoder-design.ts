@@ -160,6 +160,30 @@ export interface LinearAttentionDesign extends RecurrenceShape {
   readonly output: ProjectionDesign;
 }
 
+/**
+ * Mamba 2: values, keys and queries (x, B and C of the paper) pass a convolution and SiLU. Each position
+ * changes a head's state S, and reads it: S = e^(−step · e^logDecay) S; S += k (step · v)ᵀ; y = Sᵀ q + skip ·
+ * v, with step = softplus(step + stepBias) within its limits. The result is output(norm(y · silu(gate))).
+ */
+export interface StateSpaceDesign extends RecurrenceShape {
+  readonly kind: 'state-space';
+  /** To gate, values, keys and queries, in this order. */
+  readonly input: ProjectionDesign;
+  /** To `heads`, like the three vectors. */
+  readonly step: ProjectionDesign;
+  readonly stepBias: Weight;
+  readonly stepLimits: readonly [min: number, max: number];
+  readonly logDecay: Weight;
+  readonly skip: Weight;
+  /** Of the channels of values, keys and queries, in this order. */
+  readonly kernel: CausalKernel;
+  /** Over as many parts of all heads as there are key heads; null = none. */
+  readonly norm: NormDesign | null;
+  /** before-gate: output(norm(y) · silu(gate)). */
+  readonly normPlace: 'after-gate' | 'before-gate';
+  readonly output: ProjectionDesign;
+}
+
 /** f in f(gate) · up, or f(up) without a gate. */
 export type Activation =
   | 'silu'
@@ -217,7 +241,7 @@ export interface ExpertsDesign {
   readonly shared: { readonly mlp: MlpDesign; readonly gate: ProjectionDesign | null } | null;
 }
 
-export type MixerDesign = AttentionDesign | ConvolutionDesign | LinearAttentionDesign;
+export type MixerDesign = AttentionDesign | ConvolutionDesign | LinearAttentionDesign | StateSpaceDesign;
 
 export interface LayerDesign {
   /** What a token reads of earlier ones. */

@@ -142,8 +142,11 @@ export interface ExpertsStyle {
         readonly stacks: Readonly<Record<'gateUp' | 'down', string>>;
         readonly clipped: ClippedSwiglu | null;
       };
-  /** An MLP beside the experts: its name, its width's field, and the name of its gate. */
-  readonly shared?: { readonly name: string; readonly width: string; readonly gate: string };
+  /**
+   * An MLP beside the experts: its name, its width's field, and the name of its gate; or the MLP that the
+   * layer had without experts.
+   */
+  readonly shared?: { readonly name: string; readonly width: string; readonly gate: string } | 'mlp';
 }
 
 type ClippedSwiglu = { readonly alpha: number; readonly limit: number };

@@ -1,3 +1,4 @@
+import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import type { ConfigFields } from './config-fields.ts';
 import {
   type Activation,
@@ -73,6 +74,9 @@ export function requireAttention(row: DecoderRow, fields: ConfigFields, design: 
   const given = (size: keyof Sizes) => names[size].find((name) => fields.has(name));
   if (heads % kvHeads !== 0)
     throw fields.fault(given('kvHeads') ?? names.heads[0]!, `a divisor of the ${heads} heads`);
+  if (attentionsOf(design).some(({ scale }) => scale === 0)) {
+    throw new ModelError('config.json: a multiplier makes the scores of attention 0; supported are others');
+  }
   if (headSize % HEAD_MULTIPLE === 0) return;
   const sizeField = given('headSize');
   const allowed = `a multiple of ${HEAD_MULTIPLE}`;
@@ -144,7 +148,7 @@ class RowDesigner {
       feedForward:
         experts === null || differences.sparse === false
           ? mlp()
-          : describeExperts(this.#fields, name, experts, this.#activation(name), this.#sizes.hidden),
+          : describeExperts(this.#fields, name, experts, this.#activation(name), this.#sizes.hidden, mlp()),
       residual,
       attentionNorm: normOf(this.#names.attentionNorm),
       feedForwardNorm: normOf(this.#names.feedForwardNorm),

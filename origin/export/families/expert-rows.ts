@@ -156,26 +156,6 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
     }),
   },
   {
-    // Granite 4 without layers of Mamba and without experts.
-    modelTypes: ['granitemoehybrid'],
-    defaults: { rms_norm_eps: 1e-6, num_local_experts: 8, layer_types: ['mamba'] },
-    sizeFields: { width: ['shared_intermediate_size'] },
-    ignored: words(`
-      output_router_logits router_aux_loss_coef num_experts_per_tok intermediate_size init_method time_step_limit
-      mamba_chunk_size mamba_conv_bias mamba_d_conv mamba_d_head mamba_d_state mamba_expand mamba_n_groups mamba_n_heads
-      mamba_proj_bias
-    `),
-    requires: { num_local_experts: [0] },
-    differences: (row) => ({
-      biases: attentionBias(row.fields),
-      names: { gateUp: 'shared_mlp.input_linear', down: 'shared_mlp.output_linear' },
-      mlp: 'fused',
-      rotary: row.fields.choice('position_embedding_type', { rope: {} }),
-      ...graniteFactors(row),
-      ...everyNthFull(row, 1),
-    }),
-  },
-  {
     modelTypes: ['gpt_oss'],
     defaults: { rms_norm_eps: 1e-5, head_dim: 64, sliding_window: 128 },
     ignored: [...ROUTER_TRAINING, 'experts_per_token', 'initial_context_length'],

@@ -16,8 +16,9 @@ export function describeExperts(
   style: ExpertsStyle,
   activation: Activation,
   hidden: number,
+  mlp: MlpDesign,
 ): ExpertsDesign {
-  const { matrices, shared, sigmoid } = style;
+  const { matrices, sigmoid } = style;
   const width = fields.count(style.width);
   const expert = (index: number): MlpDesign => {
     const common = { kind: 'mlp' as const, width, activation };
@@ -42,20 +43,31 @@ export function describeExperts(
         : { kind: 'sigmoid', bias: sigmoid.bias === null ? null : whole(`${layer}.${sigmoid.bias}`) },
     normalized: style.normalized && { epsilon: sigmoid?.epsilon ?? 0 },
     scale: sigmoid?.scale ?? 1,
-    shared:
-      shared === undefined
-        ? null
-        : {
-            mlp: {
-              kind: 'mlp',
-              width: fields.count(shared.width),
-              activation,
-              gate: projection(`${layer}.${shared.name}.gate_proj`, false),
-              up: projection(`${layer}.${shared.name}.up_proj`, false),
-              down: projection(`${layer}.${shared.name}.down_proj`, false),
-            },
-            gate: projection(`${layer}.${shared.gate}`, false),
-          },
+    shared: describeShared(fields, layer, style.shared, activation, mlp),
+  };
+}
+
+/** @param mlp what the layer has without experts */
+function describeShared(
+  fields: ConfigFields,
+  layer: string,
+  shared: ExpertsStyle['shared'],
+  activation: Activation,
+  mlp: MlpDesign,
+): ExpertsDesign['shared'] {
+  if (shared === undefined) return null;
+  if (shared === 'mlp') return { mlp, gate: null };
+  const of = (name: string) => projection(`${layer}.${shared.name}.${name}`, false);
+  return {
+    mlp: {
+      kind: 'mlp',
+      width: fields.count(shared.width),
+      activation,
+      gate: of('gate_proj'),
+      up: of('up_proj'),
+      down: of('down_proj'),
+    },
+    gate: projection(`${layer}.${shared.gate}`, false),
   };
 }
 

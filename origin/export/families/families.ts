@@ -13,6 +13,7 @@ import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
 import { LINEAR_ATTENTION_ROWS } from './linear-attention-rows.ts';
 import { LLAMA_ROWS } from './llama-rows.ts';
 import { NEUTRAL_FIELDS } from './neutral-fields.ts';
+import { STATE_SPACE_ROWS } from './state-space-rows.ts';
 
 /** The table of families. */
 export const FAMILIES: readonly DecoderRow[] = [
@@ -24,6 +25,7 @@ export const FAMILIES: readonly DecoderRow[] = [
   ...ALIBI_ROWS,
   ...CONVOLUTION_ROWS,
   ...LINEAR_ATTENTION_ROWS,
+  ...STATE_SPACE_ROWS,
 ];
 
 const PREFIXES = ['model.', '', 'model.language_model.'];

@@ -12,7 +12,7 @@ export const attentionBias = (fields: ConfigFields, field = 'attention_bias', ab
   return { qkv, output: qkv };
 };
 
-const mlpBias = (fields: ConfigFields) => ({ mlp: fields.flag('mlp_bias', false) });
+export const mlpBias = (fields: ConfigFields) => ({ mlp: fields.flag('mlp_bias', false) });
 
 /** OLMo 2 and EXAONE 4 normalize what attention and MLP return, not what they read. */
 const NORMS_AFTER = {

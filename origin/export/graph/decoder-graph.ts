@@ -15,6 +15,7 @@ import type { GraphContext } from './linear.ts';
 import { writeLinearAttention } from './linear-attention.ts';
 import { type ResidualStream, writeOptionalNorm, writeSumAndNorm } from './norms.ts';
 import { Positions } from './positions.ts';
+import { writeStateSpace } from './state-space.ts';
 
 /**
  * Writes a decoder as the runners want it: lengths instead of a mask, logits of the positions in
@@ -85,6 +86,8 @@ function writeMixer(
       return writeConvolution(context, mixer, layer, input, hidden);
     case 'linear-attention':
       return writeLinearAttention(context, mixer, layer, input, hidden);
+    case 'state-space':
+      return writeStateSpace(context, mixer, layer, input, hidden);
   }
 }
 

@@ -29,7 +29,7 @@ export function readModelJson<T>(directory: string, file: string, schema: z.ZodT
   }
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(withNumbers(text));
   } catch {
     throw new ModelError(`${file} is not valid JSON`);
   }
@@ -38,3 +38,7 @@ export function readModelJson<T>(directory: string, file: string, schema: z.ZodT
   const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'file'}: ${message}`);
   throw new ModelError(`${file}: ${faults.join('; ')}`);
 }
+
+/** Python writes Infinity, which JSON does not have; as a number beyond all others, JSON.parse gives it. */
+const withNumbers = (text: string): string =>
+  text.replace(/"(?:[^"\\]|\\.)*"|\bInfinity\b/g, (found) => (found === 'Infinity' ? '1e999' : found));

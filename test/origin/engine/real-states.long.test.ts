@@ -42,6 +42,9 @@ describe.each([
   ['qwen3_5_text', 'int4'],
   ['qwen3_next', 'fp32'],
   ['qwen3_next', 'int8'],
+  ['bamba', 'fp32'],
+  ['bamba', 'int8'],
+  ['granitemoehybrid-experts', 'fp32'],
 ] as const)('a request to %s in %s', (name, precision) => {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
   const kernel = new SimdKernel();

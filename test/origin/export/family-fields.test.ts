@@ -43,6 +43,12 @@ const SWITCHED_OFF: Readonly<Record<string, readonly string[]>> = {
   'falcon-alibi': ['rope_parameters'],
   exaone4: ['sliding_window_pattern'],
   'exaone4-plain': ['sliding_window_pattern'],
+  granitemoehybrid: [
+    'intermediate_size',
+    ...['mamba_conv_bias', 'mamba_d_conv', 'mamba_d_head', 'mamba_d_state', 'mamba_expand', 'mamba_n_groups'],
+    ...['mamba_n_heads', 'mamba_proj_bias', 'num_experts_per_tok', 'time_step_limit'],
+  ],
+  'granitemoehybrid-mamba': ['intermediate_size', 'num_experts_per_tok', 'rope_parameters'],
   lfm2: ['full_attn_idxs'],
   'qwen3_next-types': ['intermediate_size'],
   'lfm2-bias': ['block_ffn_dim_multiplier', 'block_multiple_of'],

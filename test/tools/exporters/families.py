@@ -32,7 +32,10 @@ NEW_TOKENS = 8
 #: The longest prompt of families with states, which have more positions.
 LONGEST_WITH_STATES = 300
 STATE_POSITIONS = 512
-STATEFUL = ("lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text", "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe")
+STATEFUL = (
+    "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text", "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe",
+    "bamba", "granitemoehybrid",
+)
 
 
 def sizes(head=64, heads=4, kv=2, layers=2, hidden=None, **fields):
@@ -263,6 +266,21 @@ CASES = {
                            model_type="qwen3_5_moe_text", tie_word_embeddings=True, **EXPERTS),
         vision_config=VISION | dict(model_type="qwen3_5_moe_vision"),
     ),
+    "bamba": square(heads=4, head=24, kv=2, layers=4, attn_layer_indices=[2], mamba_n_heads=6, mamba_n_groups=2,
+                    mamba_d_state=20, mamba_d_conv=4, mamba_d_head=32, rope_theta=20000.0, rms_norm_eps=1e-5),
+    "bamba-bias": square(heads=6, head=16, kv=6, layers=3, attn_layer_indices=[1], mamba_n_heads=16, mamba_n_groups=1,
+                         mamba_d_state=13, mamba_d_conv=3, mamba_d_head="auto", mamba_conv_bias=False,
+                         mamba_proj_bias=True, attention_bias=True, mlp_bias=True, time_step_limit=[0.4, 0.9]),
+    "granitemoehybrid-mamba": square(heads=4, head=24, kv=2, layers=4, num_local_experts=0, num_experts_per_tok=0,
+                                     shared_intermediate_size=104, position_embedding_type="nope",
+                                     layer_types=["mamba", "mamba", "attention", "mamba"], mamba_n_heads=12,
+                                     mamba_n_groups=1, mamba_d_head=16, mamba_d_state=24, embedding_multiplier=6.0,
+                                     residual_multiplier=0.22, attention_multiplier=0.04, logits_scaling=2.0),
+    "granitemoehybrid-experts": square(heads=4, head=24, kv=2, layers=3, num_local_experts=5, num_experts_per_tok=2,
+                                       intermediate_size=40, shared_intermediate_size=56,
+                                       position_embedding_type="rope", mamba_expand=3, mamba_conv_bias=False,
+                                       layer_types=["mamba", "attention", "mamba"], mamba_n_heads=9, mamba_n_groups=3,
+                                       mamba_d_head=32, mamba_d_state=16, residual_multiplier=0.5),
     "internlm2": square(heads=4, head=64, kv=2, bias=False, rope_theta=1e6,
                         rope_scaling=dict(type="dynamic", factor=2.0)),
     "minicpm": square(heads=4, head=64, kv=4, scale_emb=12, scale_depth=1.4, dim_model_base=128,

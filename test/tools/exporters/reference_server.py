@@ -23,10 +23,15 @@ DEFAULT_FAMILIES = {name.split("-")[0] for name in DEFAULT_ATTENTION}
 
 
 def restored(config, originals):
-    """JavaScript writes 5.0 as 5, which transformers refuses for a float."""
+    """JavaScript writes 5.0 as 5, which transformers refuses for a float. It has its own form of infinity."""
     if isinstance(config, dict):
+        if "__float__" in config:
+            return float(config["__float__"])
         inner = [one for one in originals if isinstance(one, dict)]
         return {name: restored(value, [one.get(name) for one in inner]) for name, value in config.items()}
+    if isinstance(config, list):
+        inner = [item for one in originals if isinstance(one, list) for item in one]
+        return [restored(item, inner) for item in config]
     return next((one for one in originals if isinstance(one, float) and one == config), config)
 
 

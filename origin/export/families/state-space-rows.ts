@@ -1,0 +1,117 @@
+import { words } from '@continuo/shared/field-names.ts';
+import type { ConfigFields } from './config-fields.ts';
+import type { DecoderRow, Differences, ExpertsStyle, RowContext, Sizes } from './decoder-row.ts';
+import { attentionBias, graniteFactors, mlpBias } from './llama-rows.ts';
+import { describeStateSpace, readMambaFields } from './state-space.ts';
+
+/** Families with state spaces (Mamba 2) in place of attention in most layers, or beside it. */
+
+const ATTENDS: Readonly<Record<string, boolean>> = {
+  attention: true,
+  full_attention: true,
+  mamba: false,
+  linear_attention: false,
+};
+
+/** For each layer of layer_types, whether it attends. */
+function attendingLayers(fields: ConfigFields, { layers }: Sizes): boolean[] {
+  const types = fields.has('layer_types') ? fields.texts('layer_types') : [];
+  const attends = types.flatMap((type) => ATTENDS[type] ?? []);
+  if (attends.length === layers && attends.includes(true)) return attends;
+  throw fields.fault('layer_types', `${layers} of ${Object.keys(ATTENDS).join(', ')}, one of attention`);
+}
+
+/** A state space in the layers that do not attend. */
+function mambaLayers({ fields, sizes }: RowContext, attends: readonly boolean[]): Pick<Differences, 'layer'> {
+  if (!attends.includes(false)) {
+    fields.ignore(...MAMBA_FIELDS);
+    return {};
+  }
+  const stateSpace = readMambaFields(fields, sizes.hidden, fields.number('rms_norm_eps'));
+  return {
+    layer: (index) =>
+      attends[index] ? {} : { mixer: describeStateSpace(`model.layers.${index}.mamba`, stateSpace) },
+  };
+}
+
+const MAMBA_FIELDS = words(`
+  mamba_n_heads mamba_d_head mamba_n_groups mamba_d_state mamba_d_conv mamba_expand mamba_conv_bias
+  mamba_proj_bias time_step_limit
+`);
+
+const ROTARY_FIELDS = ['rope_theta', 'rope_scaling', 'rope_parameters'];
+
+/** Positions are rotated only if position_embedding_type is rope. */
+function graniteRotary(fields: ConfigFields): Pick<Differences, 'rotary'> {
+  const kinds = { rope: true, nope: false };
+  if (fields.has('position_embedding_type') && fields.choice('position_embedding_type', kinds)) {
+    return { rotary: {} };
+  }
+  fields.ignore(...ROTARY_FIELDS);
+  return { rotary: null };
+}
+
+/** Beside the MLP of every layer. */
+const GRANITE_EXPERTS: ExpertsStyle = {
+  width: 'intermediate_size',
+  normalized: true,
+  router: 'block_sparse_moe.router.layer',
+  matrices: {
+    stacks: { gateUp: 'block_sparse_moe.input_linear', down: 'block_sparse_moe.output_linear' },
+    clipped: null,
+  },
+  shared: 'mlp',
+};
+
+function granite(row: RowContext): Differences {
+  const { fields, sizes } = row;
+  const isSparse = fields.number('num_local_experts') > 0;
+  if (!isSparse) fields.ignore('num_local_experts', 'num_experts_per_tok', 'intermediate_size');
+  return {
+    biases: attentionBias(fields),
+    names: { gateUp: 'shared_mlp.input_linear', down: 'shared_mlp.output_linear' },
+    mlp: 'fused',
+    experts: isSparse ? GRANITE_EXPERTS : null,
+    ...graniteRotary(fields),
+    ...graniteFactors(row),
+    ...mambaLayers(row, attendingLayers(fields, sizes)),
+  };
+}
+
+function bamba(row: RowContext): Differences {
+  const { fields, sizes } = row;
+  const indices = fields.has('attn_layer_indices') ? fields.numbers('attn_layer_indices') : [];
+  const attends = Array.from({ length: sizes.layers }, (_, layer) => indices.includes(layer));
+  if (!attends.includes(true)) throw fields.fault('attn_layer_indices', 'a layer of attention');
+  return {
+    biases: { ...attentionBias(fields), ...mlpBias(fields) },
+    names: {
+      finalNorm: 'model.final_layernorm',
+      feedForwardNorm: 'pre_ff_layernorm',
+      gate: 'feed_forward.gate_proj',
+      up: 'feed_forward.up_proj',
+      down: 'feed_forward.down_proj',
+    },
+    // Beside rope_parameters, the field changes nothing.
+    rotary: { partial: 0.5, partialField: null },
+    ...mambaLayers(row, attends),
+  };
+}
+
+export const STATE_SPACE_ROWS: readonly DecoderRow[] = [
+  {
+    modelTypes: ['granitemoehybrid'],
+    defaults: { rms_norm_eps: 1e-6, num_local_experts: 8, num_experts_per_tok: 2 },
+    sizeFields: { width: ['shared_intermediate_size'] },
+    ignored: words('output_router_logits router_aux_loss_coef init_method mamba_chunk_size'),
+    requires: { hidden_act: ['silu'] },
+    differences: granite,
+  },
+  {
+    modelTypes: ['bamba'],
+    defaults: { rms_norm_eps: 1e-5, num_key_value_heads: 8 },
+    ignored: words('num_logits_to_keep z_loss_coefficient mamba_chunk_size'),
+    requires: { hidden_act: ['silu'] },
+    differences: bamba,
+  },
+];
