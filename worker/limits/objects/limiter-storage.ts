@@ -8,7 +8,7 @@ import type { TenantLedger } from '../usage/tenant-ledger.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { Journal } from './journal.ts';
 import type { OpenReservation } from './open-reservation.ts';
-import { OpenRows } from './open-rows.ts';
+import { PackedRows } from './packed-rows.ts';
 
 /** What home knows of an isolate. Plain data, so that it can be stored as JSON. */
 export interface IsolateState {
@@ -33,7 +33,6 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS subjects (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS end_users (id TEXT PRIMARY KEY, month INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS end_users_by_month ON end_users (month);
-  CREATE TABLE IF NOT EXISTS isolates (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
 
 type OldPeriod = { readonly period: number; readonly used: number };
@@ -82,10 +81,10 @@ export class LimiterStorage {
   readonly #journal: Journal<Entry>;
   readonly #ledger: TenantLedger;
   readonly #requestsAt: () => number | null;
-  readonly #open: OpenRows;
-  /** What has changed since the last checkpoint. */
+  readonly #open: PackedRows<OpenReservation>;
+  readonly #isolates: PackedRows<IsolateState>;
+  /** Counters that have changed since the last checkpoint. */
   readonly #subjects = new Map<string, SubjectState>();
-  readonly #isolates = new Map<string, IsolateState | null>();
   #records: UsageRecord[] = [];
   /** Number of the last record in the ledger. */
   #stored: number;
@@ -105,12 +104,12 @@ export class LimiterStorage {
     requireFormat(sql, FORMAT);
     sql.exec(SCHEMA);
     this.#journal = new Journal(sql);
-    this.#open = new OpenRows(sql);
+    this.#open = new PackedRows(sql, { table: 'request_rows', older: ['reservations', 'open'] });
+    this.#isolates = new PackedRows(sql, { table: 'isolate_rows', older: ['isolates', 'state'] });
     for (const { subjects, open, isolates, records } of this.#journal.entries()) {
       for (const [id, state] of Object.entries(subjects))
         this.#subjects.set(id, subjectOf(state as SubjectState));
-      for (const [id, state] of Object.entries(isolates))
-        this.#isolates.set(id, state as IsolateState | null);
+      this.#isolates.change(Object.entries(isolates) as [string, IsolateState | null][]);
       this.#open.change(Object.entries(open) as [string, OpenReservation | null][]);
       this.#records.push(...records);
     }
@@ -162,12 +161,7 @@ export class LimiterStorage {
   }
 
   loadIsolates(): Map<string, IsolateState> {
-    const rows = this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM isolates').toArray();
-    const isolates = new Map(rows.map(({ id, state }) => [id, JSON.parse(state) as IsolateState]));
-    for (const [id, state] of this.#isolates)
-      if (state === null) isolates.delete(id);
-      else isolates.set(id, state);
-    return isolates;
+    return this.#isolates.all();
   }
 
   /**
@@ -193,7 +187,7 @@ export class LimiterStorage {
       records,
     };
     for (const [id, state] of subjects) this.#subjects.set(id, state);
-    for (const [id, state] of this.#waiting) this.#isolates.set(id, state);
+    this.#isolates.change(this.#waiting);
     this.#waiting.clear();
     this.#isDue = false;
     this.#open.change(open);
@@ -204,15 +198,7 @@ export class LimiterStorage {
   /** Writes all changes to their tables. */
   checkpoint(): void {
     this.#saveSubjects();
-    for (const [id, state] of this.#isolates)
-      if (state === null) this.#sql.exec('DELETE FROM isolates WHERE id = ?', id);
-      else
-        this.#sql.exec(
-          'INSERT OR REPLACE INTO isolates (id, state) VALUES (?, ?)',
-          id,
-          JSON.stringify(state),
-        );
-    this.#isolates.clear();
+    this.#isolates.write();
     this.#open.write();
     const last = this.lastRecord;
     const at = this.#requestsAt();
