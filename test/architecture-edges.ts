@@ -306,7 +306,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/dialects': ['shared'],
   'worker/delivery': ['shared', 'worker/env', 'worker/limits/usage', 'worker/tenants'],
   'worker/env': ['shared', 'worker/limits/quota'],
-  // Places for files, uploads and batches are taken at the tenant's home limiter.
+  // Places for files, uploads and batches are taken at the tenant's object.
   'worker/files': [
     'shared',
     'worker/dialects',

@@ -1,4 +1,4 @@
-import { callHome } from '@continuo/limits/limiter-client.ts';
+import { callObject } from '@continuo/limits/limiter-client.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { retry, settleAll } from '@continuo/shared/retry.ts';
 import * as z from 'zod';
@@ -36,8 +36,8 @@ async function eraseData(
   const running = (await listRecords(env, tenantId)).filter(({ ended }) => !ended);
   for (const { id } of running) await batchRunOf(env, tenantId, id).erase();
   const eraseLimiter = () =>
-    callHome({ env, timers: { after: afterAlone } }, tenantId, (home) =>
-      home.erase(tenantId, settings.ERASE_AFTER_MS, keepUsage),
+    callObject({ env, timers: { after: afterAlone } }, tenantId, (object) =>
+      object.erase(tenantId, settings.ERASE_AFTER_MS, keepUsage),
     );
   await retry(eraseLimiter, backoff);
   await deleteAllObjects(env.FILES, tenantId);

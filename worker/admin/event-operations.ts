@@ -1,4 +1,4 @@
-import { askTenant, callHome } from '@continuo/limits/limiter-client.ts';
+import { askTenant, callObject } from '@continuo/limits/limiter-client.ts';
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
@@ -112,7 +112,7 @@ export const EVENT_OPERATIONS: readonly Operation[] = [
     async run({ id, entry }, context) {
       existing(await readTenant(context.env.DB, id), 'tenant', id);
       await runAudited(context.env.DB, [], entry(id, id));
-      return { object: 'replay', events: await callHome(context, id, (home) => home.replayEvents()) };
+      return { object: 'replay', events: await callObject(context, id, (object) => object.replayEvents()) };
     },
   }),
 ];

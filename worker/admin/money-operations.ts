@@ -1,4 +1,4 @@
-import { askTenant, callHome } from '@continuo/limits/limiter-client.ts';
+import { askTenant, callObject } from '@continuo/limits/limiter-client.ts';
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
@@ -141,7 +141,8 @@ async function addCredit(
   if (stored === null)
     throw invalid('micros', 'the sum of all entries must stay within 2^53 - 1 micro-units.');
   const paid = await readCredit(env.DB, tenant);
-  if (paid) await retry(() => callHome(context, tenant, (home) => home.paid(paid.micros, paid.at)), backoff);
+  if (paid)
+    await retry(() => callObject(context, tenant, (object) => object.paid(paid.micros, paid.at)), backoff);
   if (stored.micros === micros) return stored;
   throw new ApiError('conflict', `The entry '${id}' exists with ${stored.micros} micro-units.`, {
     param: 'id',

@@ -13,7 +13,7 @@ interface Bindings {
   readonly DB: D1Database;
   /** The usage ledger of releases up to 0.2.0, from which each tenant's object takes its rows. */
   readonly USAGE_DB?: D1Database;
-  /** One object per tenant: its home limiter, with reservations and its usage. */
+  /** One object per tenant, with its limits, reservations and usage. */
   readonly LIMITER: DurableObjectNamespace<TenantLimiterRpc>;
   /** One object per resumable stream. */
   readonly STREAMS: DurableObjectNamespace<StreamTailRpc>;

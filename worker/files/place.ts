@@ -1,5 +1,5 @@
 import { unchecked } from '@continuo/limits/limit-errors.ts';
-import { callHome } from '@continuo/limits/limiter-client.ts';
+import { callObject } from '@continuo/limits/limiter-client.ts';
 import type { PlaceClaim } from '@continuo/limits/quota/protocol.ts';
 import type { RequestContext } from '../http/request-context.ts';
 
@@ -15,8 +15,8 @@ export const takePlace = (
   tenantId: string,
   { listed, ...claim }: PlaceClaim,
 ): Promise<boolean> =>
-  callHome(context, tenantId, (home) => home.claim({ ...claim, listed: listed.slice(0, NEWEST) })).catch(
-    () => {
-      throw unchecked();
-    },
-  );
+  callObject(context, tenantId, (object) =>
+    object.claim({ ...claim, listed: listed.slice(0, NEWEST) }),
+  ).catch(() => {
+    throw unchecked();
+  });

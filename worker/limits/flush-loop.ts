@@ -5,7 +5,7 @@ const FLUSH_MS = 100;
 /** Busy isolates wait longer: each call then carries more. */
 const BUSY_FLUSH_MS = 250;
 const BUSY_DECISIONS = 10;
-/** Longest pause while home does not answer. */
+/** Longest pause while the object does not answer. */
 export const MAX_PAUSE_MS = 1_600;
 /**
  * After pauses of this length in all, the next request takes the loop over: a request's work may end 30 s
@@ -18,10 +18,10 @@ const DEAD_MS = 5_000;
 
 /** What the loop delivers. */
 interface Deliverable {
-  /** Nothing is left to tell home, now or later. */
+  /** Nothing is left to tell the object, now or later. */
   readonly isQuiet: boolean;
   isDue(now: number): boolean;
-  /** Calls home. Returns the number of decisions that the call carried. */
+  /** Calls the object. Returns the number of decisions that the call carried. */
   flush(caller: LimiterCaller): Promise<number>;
 }
 
@@ -32,8 +32,8 @@ interface Run {
 }
 
 /**
- * Calls home with all news until an isolate holds nothing of a tenant's budgets. I/O belongs to a single
- * request, so the loop runs as the background work of one request at a time.
+ * Calls the object with all news until an isolate holds nothing of a tenant's budgets. I/O belongs to a
+ * single request, so the loop runs as the background work of one request at a time.
  */
 export class FlushLoop {
   readonly #news: Deliverable;

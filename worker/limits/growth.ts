@@ -4,7 +4,7 @@ import { isSome } from './quota/local-budgets.ts';
 import type { ExceededLimit, ReservationResult, Spend } from './quota/protocol.ts';
 import type { Reservation } from './reservation.ts';
 
-/** Pauses before another attempt if home does not answer. */
+/** Pauses before another attempt if the object does not answer. */
 const RETRY_MS = [500, 1_000, 2_000];
 
 /**
@@ -46,7 +46,7 @@ export class Growth {
   /**
    * Waits until the request may use so many tokens, or has ended. Returns the limit that has no room for
    * them, or null.
-   * @throws ApiError if the key was blocked; 503 if home cannot be reached
+   * @throws ApiError if the key was blocked; 503 if the object cannot be reached
    */
   async until(tokens: number, isLast: boolean): Promise<string | null> {
     const { now, backoff } = this.#claim.context;
@@ -84,7 +84,7 @@ export class Growth {
       this.#reserved.add(here);
       return null;
     }
-    const result = await this.#askHome(total);
+    const result = await this.#askObject(total);
     if (result.admitted) {
       const { tokens = 0, money = 0 } = result;
       this.#reserved.raise({ tokens, money });
@@ -94,7 +94,7 @@ export class Growth {
     return result.refusal;
   }
 
-  async #askHome(total: Spend): Promise<ReservationResult> {
+  async #askObject(total: Spend): Promise<ReservationResult> {
     const { limiter, context } = this.#claim;
     for (const pauseMs of RETRY_MS) {
       const request = { ...this.#claim.of(total), requestId: this.#reserved.id, raise: 'growth' } as const;

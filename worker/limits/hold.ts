@@ -3,7 +3,7 @@ import { isActive, type Principal } from '@continuo/shared/tenant.ts';
 import { Claim } from './claim.ts';
 import { Growth } from './growth.ts';
 import type { HeldRequest } from './held-request.ts';
-import { callHome } from './limiter-client.ts';
+import { callObject } from './limiter-client.ts';
 import { type Outcome, settlementOf } from './outcome.ts';
 import { isSome } from './quota/local-budgets.ts';
 import type { Spend } from './quota/protocol.ts';
@@ -82,7 +82,7 @@ export class Hold {
    * The request is about to use so many tokens in all. Reserves more if necessary, and ahead of need unless
    * nothing follows. Returns the limit that has no room for them, as usage names it; null = go on. If it
    * returns a promise, that waits until there is room, or until `end`.
-   * @throws ApiError by the promise: if the key was blocked; 503 if home cannot be reached
+   * @throws ApiError by the promise: if the key was blocked; 503 if the object cannot be reached
    */
   spend(tokens: number, isLast = false): null | Promise<string | null> {
     if (!this.#reserved.isLow(tokens)) return null;
@@ -99,12 +99,15 @@ export class Hold {
     if (tenant.suspended) return this.#claim.errorOf('suspended');
     if (!isActive(key, context.now())) return this.#claim.errorOf('revoked');
     if (limiter.isKnownOpen(key.id, context)) return null;
-    const ask = () => callHome(context, tenant.id, (home) => home.blockOf(key.id));
+    const ask = () => callObject(context, tenant.id, (object) => object.blockOf(key.id));
     const block = await context.recentBlock(key.id, ask);
     return block && this.#claim.errorOf(block);
   }
 
-  /** Bills the request, and gives the rest back. To be called exactly once. Home learns it a moment later. */
+  /**
+   * Bills the request, and gives the rest back. To be called exactly once. The object learns it a moment
+   * later.
+   */
   end(outcome: Outcome): void {
     const { context, limiter } = this.#claim;
     const { now, timings, caller } = context;

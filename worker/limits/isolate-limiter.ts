@@ -1,7 +1,7 @@
 import { isEndUser } from './end-user.ts';
 import { MAX_PAUSE_MS } from './flush-loop.ts';
-import { HomeLink } from './home-link.ts';
 import type { LimiterCaller as Caller } from './limiter-client.ts';
+import { ObjectLink } from './object-link.ts';
 import { NOTHING } from './quota/budget.ts';
 import { isSome, LocalBudgets } from './quota/local-budgets.ts';
 import type {
@@ -15,7 +15,7 @@ import type {
 } from './quota/protocol.ts';
 import { NO_USAGE } from './usage/usage-record.ts';
 
-/** Attempts of a request that home refuses while slices of its tenant are on their way. */
+/** Attempts of a request that the object refuses while slices of its tenant are on their way. */
 const ATTEMPTS = 3;
 const POLL_MS = 5;
 /** Limiters that hold nothing are forgotten when there are more. */
@@ -39,25 +39,25 @@ export type Reserved = ReservationResult & { readonly requestId: string };
 /** An isolate's side of a tenant's limiter, without what only its class sees. */
 export type TenantLimiter = Omit<IsolateLimiter, 'isIdle'>;
 
-/** One isolate's side of a tenant's limiter: it decides from slices, and asks home for the rest. */
+/** One isolate's side of a tenant's limiter: it decides from slices, and asks the object for the rest. */
 export class IsolateLimiter {
   readonly #budgets: LocalBudgets;
-  readonly #home: HomeLink;
+  readonly #object: ObjectLink;
 
   constructor(tenantId: string, isolate: string) {
     this.#budgets = new LocalBudgets(isolate);
-    this.#home = new HomeLink(tenantId, this.#budgets);
+    this.#object = new ObjectLink(tenantId, this.#budgets);
   }
 
-  /** It holds nothing, and has nothing to tell home. */
+  /** It holds nothing, and has nothing to tell the object. */
   get isIdle(): boolean {
-    return this.#home.isIdle;
+    return this.#object.isIdle;
   }
 
   /**
-   * Reserves from a slice of the budgets, without a call. If that has too little, home decides, after this
-   * isolate has returned what it holds of the exceeded limit.
-   * @throws what the call of home throws; then the next call frees what it may have reserved
+   * Reserves from a slice of the budgets, without a call. If that has too little, the object decides, after
+   * this isolate has returned what it holds of the exceeded limit.
+   * @throws what the call of the object throws; then the next call frees what it may have reserved
    */
   async reserve(claimant: Claimant, caller: Caller): Promise<Reserved> {
     const here = this.#reserveHere(claimant, caller);
@@ -65,26 +65,26 @@ export class IsolateLimiter {
     return this.#insist(
       claimant.keyId,
       caller,
-      () => this.#reserveAtHome(claimant, caller),
+      () => this.#reserveAtObject(claimant, caller),
       () => this.#reserveHere(claimant, caller),
     );
   }
 
   #reserveHere(claimant: Claimant, caller: Caller): Reserved | null {
-    // Only home counts end users.
+    // Only the object counts end users.
     if (claimant.endUser) return null;
     const now = caller.now();
     const requestId = this.#budgets.admit(claimant, caller.requestId, now);
     if (requestId === null) return null;
-    this.#home.wake(claimant.keyId, caller);
+    this.#object.wake(claimant.keyId, caller);
     const headers = this.#budgets.slices.headersOf(claimant.keyId, now) ?? {};
     return { admitted: true, headers, requestId };
   }
 
-  async #reserveAtHome(claimant: Claimant, caller: Caller): Promise<Reserved> {
+  async #reserveAtObject(claimant: Claimant, caller: Caller): Promise<Reserved> {
     const requestId = this.#budgets.newId(caller.requestId, claimant.price);
     try {
-      return { ...(await this.#home.ask({ ...claimant, requestId }, caller)), requestId };
+      return { ...(await this.#object.ask({ ...claimant, requestId }, caller)), requestId };
     } catch (thrown) {
       // Only the answer may have been lost.
       this.settle({ requestId, settlement: UNHEARD }, NOTHING, caller);
@@ -99,28 +99,30 @@ export class IsolateLimiter {
   extend(claimant: Claimant, requestId: string, whole: boolean, caller: Caller): Spend {
     if (claimant.endUser) return NOTHING;
     const spend = this.#budgets.extend(claimant, requestId, whole, caller.now());
-    if (isSome(spend)) this.#home.wake(claimant.keyId, caller);
+    if (isSome(spend)) this.#object.wake(claimant.keyId, caller);
     return spend;
   }
 
-  /** Raises a reservation at home, which must know the request first: the call carries all decisions. */
+  /**
+   * Raises a reservation at the object, which must know the request first: the call carries all decisions.
+   */
   raise(request: ReservationRequest, caller: Caller): Promise<ReservationResult> {
-    const askHome = () => this.#home.ask(request, caller, true);
-    return this.#insist(request.keyId, caller, askHome, () => null);
+    const askObject = () => this.#object.ask(request, caller, true);
+    return this.#insist(request.keyId, caller, askObject, () => null);
   }
 
-  /** Asks home after this isolate has returned what it holds of the limit, a few times if necessary. */
+  /** Asks the object after this isolate has returned what it holds of the limit, a few times if necessary. */
   async #insist<T extends ReservationResult>(
     keyId: string,
     caller: Caller,
-    askHome: () => Promise<T>,
+    askObject: () => Promise<T>,
     decideHere: () => T | null,
   ): Promise<T> {
     let returned: string | null = keyId;
     for (let attempt = 1; ; attempt += 1) {
       const kept = returned;
       this.#budgets.returnSlices((key) => kept === null || key === kept);
-      const result = await askHome();
+      const result = await askObject();
       if (result.admitted || typeof result.refusal === 'string') return result;
       const { subject, kind } = result.refusal;
       returned = subject === keyId ? subject : null;
@@ -146,7 +148,7 @@ export class IsolateLimiter {
     const headers = this.#budgets.slices.headersOf(claimant.keyId, caller.now());
     if (headers !== null) return { admitted: true, headers };
     const requestId = this.#budgets.newId(caller.requestId, claimant.price);
-    return this.#home.ask({ ...claimant, requestId, probe: true }, caller);
+    return this.#object.ask({ ...claimant, requestId, probe: true }, caller);
   }
 
   /**
@@ -155,17 +157,17 @@ export class IsolateLimiter {
    */
   settle(settlement: SettlementRequest, unused: Spend, caller: Caller): void {
     this.#budgets.settle(settlement, unused);
-    this.#home.wake(null, caller);
+    this.#object.wake(null, caller);
   }
 
-  /** Returns whether home has said a moment ago, with another answer, that this key is not blocked. */
+  /** Returns whether the object has said a moment ago, with another answer, that this key is not blocked. */
   isKnownOpen(keyId: string, caller: Caller): boolean {
-    return this.#home.isKnownOpen(keyId, caller.now());
+    return this.#object.isKnownOpen(keyId, caller.now());
   }
 
   renew(requestId: string, renewal: Renewal, caller: Caller): void {
     this.#budgets.outbox.renew(requestId, renewal);
-    this.#home.keep(caller);
+    this.#object.keep(caller);
   }
 }
 

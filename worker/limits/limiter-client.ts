@@ -19,24 +19,24 @@ export interface LimiterCaller {
 /** A call without an answer has failed after this time: a request must not wait for a limiter that hangs. */
 const CALL_WITHIN_MS = 10_000;
 
-/** Calls a tenant's home limiter. @throws what the call throws, or an Error if it hangs */
-export async function callHome<T>(
+/** Calls a tenant's object. @throws what the call throws, or an Error if it hangs */
+export async function callObject<T>(
   { env, timers }: Pick<LimiterCaller, 'env' | 'timers'>,
   tenantId: string,
-  call: (home: DurableObjectStub<TenantLimiterRpc>) => Promise<T>,
+  call: (object: DurableObjectStub<TenantLimiterRpc>) => Promise<T>,
 ): Promise<T> {
   // Each call gets its own stub, because a restarted limiter breaks its stubs.
-  const home = env.LIMITER.get(env.LIMITER.idFromName(tenantId));
-  return requireInTime(call(home), { after: timers.after, ms: CALL_WITHIN_MS });
+  const object = env.LIMITER.get(env.LIMITER.idFromName(tenantId));
+  return requireInTime(call(object), { after: timers.after, ms: CALL_WITHIN_MS });
 }
 
 /** Asks a tenant's object. @throws what the call throws */
 export async function askTenant<Kind extends TenantQuestion['kind']>(
-  context: Parameters<typeof callHome>[0],
+  context: Parameters<typeof callObject>[0],
   tenantId: string,
   question: Extract<TenantQuestion, { readonly kind: Kind }>,
 ): Promise<TenantAnswers[Kind]> {
-  const answer: unknown = await callHome<unknown>(context, tenantId, (home) => home.ask(question));
+  const answer: unknown = await callObject<unknown>(context, tenantId, (object) => object.ask(question));
   // The kind of the question decides, which the types of remote calls cannot say.
   return answer as TenantAnswers[Kind];
 }
@@ -50,12 +50,15 @@ export async function askTenant<Kind extends TenantQuestion['kind']>(
 export async function syncBlock(
   { tenantId, keyId }: { readonly tenantId: string; readonly keyId: string | null },
   read: () => Promise<boolean | null>,
-  context: Parameters<typeof callHome>[0] & Pick<LimiterCaller, 'backoff'>,
+  context: Parameters<typeof callObject>[0] & Pick<LimiterCaller, 'backoff'>,
 ): Promise<void> {
   for (let told: boolean | null = null; ; ) {
     const blocked = await read();
     if (blocked === null || blocked === told) return;
-    await retry(() => callHome(context, tenantId, (home) => home.block(keyId, blocked)), context.backoff);
+    await retry(
+      () => callObject(context, tenantId, (object) => object.block(keyId, blocked)),
+      context.backoff,
+    );
     told = blocked;
   }
 }

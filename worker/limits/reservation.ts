@@ -24,7 +24,7 @@ export interface RequestCost {
 /** The tokens of a request. */
 export type RequestTokens = Omit<RequestCost, 'model' | 'price'>;
 
-/** The next part is reserved when fewer tokens are left. It may take a round trip to home. */
+/** The next part is reserved when fewer tokens are left. It may take a round trip to the object. */
 const AHEAD = FIRST_PART / 2;
 /** Further parts are as large as what was used, up to this. */
 const MAX_PART = 1_024;

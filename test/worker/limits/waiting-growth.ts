@@ -13,7 +13,7 @@ const REFUSED: ReservationResult = {
 
 /**
  * The growth of a completion of up to 2,000 tokens that waits for its minute, which has no room.
- * @param answer what its home answers
+ * @param answer what its object answers
  */
 export function waitingGrowth(reserved: Spend = NOTHING, answer: 'refusal' | 'none' = 'refusal') {
   const grown: Spend[] = [];

@@ -20,7 +20,7 @@ const RECENT_CALLS = 100_000;
 /** The time of an isolate's last call is stored to this precision. */
 const HEARD_MS = 1_000;
 
-/** The calls of a tenant's isolates: what they have decided, and what home decides and grants. */
+/** The calls of a tenant's isolates: what they have decided, and what the object decides and grants. */
 export class IsolateCalls {
   readonly #requests: OpenRequests;
   readonly #quota: QuotaState;
@@ -44,12 +44,12 @@ export class IsolateCalls {
     this.#noteCall(`${isolate}.${call.number}`);
     this.#slices.endDue(now);
     const stored = this.#slices.find(isolate);
-    // Home forgets only isolates that hold nothing, so one with earlier decisions was lost.
+    // The object forgets only isolates that hold nothing, so one with earlier decisions was lost.
     const gone = stored?.gone ?? (stored === undefined && first > 1);
     const state = stored ?? { cursor: 0, granted: 0, named: 0, slices: [], heardAt: now };
     const before = state.cursor;
     if (!gone) this.#applyAll(state, call, now);
-    delete state.silentSince;
+    delete state.lostSince;
     for (const { requestId, ...renewal } of renewals) this.#requests.renew(requestId, renewal, now);
     const result = reservation && this.#reserve(reservation, now);
     // What a slice would take could admit the same request a moment later.
@@ -94,7 +94,8 @@ export class IsolateCalls {
       }
       return;
     }
-    // Home keeps a slice until the isolate has returned it, so only a forged decision names an unknown one.
+    // The object keeps a slice until the isolate has returned it, so only a forged decision names an unknown
+    // one.
     const slice = held(decision.slice);
     if (!slice) return;
     if (decision.kind === 'returned') {

@@ -14,7 +14,9 @@ const RETURN_MS = 5_000 + MAX_NEXT_MS;
 /** An isolate without slices is forgotten after this time. */
 const FORGET_MS = 3_600_000;
 
-/** The isolates of a tenant, and the slices that home has granted them. Kept with the tenant's counters. */
+/**
+ * The isolates of a tenant, and the slices that the object has granted them. Kept with the tenant's counters.
+ */
 export class IsolateSlices {
   readonly #requests: OpenRequests;
   readonly #quota: QuotaState;
@@ -122,12 +124,12 @@ export class IsolateSlices {
   #end(state: IsolateState, slice: Slice, now: number): void {
     // An isolate that has called since would have returned it.
     if (state.heardAt >= slice.endsAt - SLICE_GRACE_MS + RETURN_MS) this.remove(state, slice);
-    // While home was away, no isolate could call.
+    // While the object was away, no isolate could call.
     else if (wasAway(slice.endsAt, now)) slice.endsAt = now + SLICE_GRACE_MS;
     else {
       end(this.#quota, slice, now);
       this.#requests.touch(slice.subjects);
-      state.silentSince ??= now;
+      state.lostSince ??= now;
     }
   }
 

@@ -10,20 +10,20 @@ import { Journal } from './journal.ts';
 import type { OpenReservation } from './open-reservation.ts';
 import { PackedRows } from './packed-rows.ts';
 
-/** What home knows of an isolate. Plain data, so that it can be stored as JSON. */
+/** What the object knows of an isolate. Plain data, so that it can be stored as JSON. */
 export interface IsolateState {
-  /** Number of the last decision that home has applied. */
+  /** Number of the last decision that the object has applied. */
   cursor: number;
   /** Number of the last granted slice. */
   granted: number;
   slices: Slice[];
   /** Unix milliseconds of its last call, to the second. */
   heardAt: number;
-  /** Number of the last request that home knows from it. */
+  /** Number of the last request that the object knows from it. */
   named: number;
-  /** Unix milliseconds since which home asks the upstreams for its requests. */
-  silentSince?: number;
-  /** Home has settled its requests without it, and ignores its decisions. */
+  /** Unix milliseconds since which the object asks the upstreams for its requests. */
+  lostSince?: number;
+  /** The object has settled its requests without it, and ignores its decisions. */
   gone?: boolean;
 }
 

@@ -30,13 +30,13 @@ export class LostIsolates {
 
   /**
    * Adds the requests that an isolate has not reported, and takes back the rest of its slices. From then on,
-   * home ignores its decisions.
+   * the object ignores its decisions.
    * @param accounts null if the upstreams do not answer; then they are asked again for a while
    */
   settle(isolate: string, accounts: readonly ListedAccount[] | null, now: number): void {
     const state = this.#slices.find(isolate);
     if (!state?.slices.some(({ ended }) => ended)) return;
-    if (accounts === null && now - (state.silentSince ?? now) < ASK_FOR_MS) {
+    if (accounts === null && now - (state.lostSince ?? now) < ASK_FOR_MS) {
       for (const slice of state.slices) slice.endsAt = Math.max(slice.endsAt, now + ASK_AGAIN_MS);
     } else {
       for (const account of accounts ?? []) this.#add(state, account, now);

@@ -192,8 +192,8 @@ export class OpenRequests {
   }
 
   /**
-   * Frees the slots of expired requests. Their records wait for their Workers. If home was away, all count as
-   * renewed.
+   * Frees the slots of expired requests. Their records wait for their Workers. If the object was away, all
+   * count as renewed.
    */
   releaseDue(now: number): void {
     for (const id of quota.dueReservations(this.quota, now)) {

@@ -3,7 +3,7 @@ import type { QuotaReservation } from '../quota/state.ts';
 import { priceOf } from '../usage/reservation-id.ts';
 import { NO_USAGE, type UsageRecord } from '../usage/usage-record.ts';
 
-/** A request that home knows only from an isolate's decision. */
+/** A request that the object knows only from an isolate's decision. */
 export type AdmittedRequest = Pick<
   ReservationRequest,
   'requestId' | 'tenantId' | 'keyId' | 'model' | 'ttlMs' | 'endUser'

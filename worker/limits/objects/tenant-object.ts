@@ -44,7 +44,7 @@ interface Erasure {
 }
 
 /**
- * The home limiter, one per tenant. Holds the tenant's counters in memory and in its own SQLite database, and
+ * The object of a tenant. Holds the tenant's counters in memory and in its own SQLite database, and
  * decides reservations one after the other. Ended requests are in its ledger, in the same commit. Its alarm
  * expires reservations, reports usage and deletes what is old.
  */

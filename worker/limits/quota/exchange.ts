@@ -1,18 +1,20 @@
 import type { LocalBudgets } from './local-budgets.ts';
 import type { LimiterAnswer, LimiterCall, ReservationRequest } from './protocol.ts';
 
-/** An isolate that holds slices calls home this often, to learn which keys are blocked. */
+/** An isolate that holds slices calls the object this often, to learn which keys are blocked. */
 const CONTACT_MS = 1_000;
-/** What home has said about blocked keys counts for this long, or until a little after its next call. */
+/**
+ * What the object has said about blocked keys counts for this long, or until a little after its next call.
+ */
 const BLOCKS_MS = 1_000;
 const LATE_MS = 400;
 
-/** An isolate's calls to a tenant's home. Pure: the clock is an argument (Unix milliseconds). */
+/** An isolate's calls to a tenant's object. Pure: the clock is an argument (Unix milliseconds). */
 export class Exchange {
   readonly #budgets: LocalBudgets;
   #calls = 0;
   #calledAt = 0;
-  /** The latest call that home has answered. */
+  /** The latest call that the object has answered. */
   #answered = { sentAt: 0, nextInMs: 0 };
 
   constructor(budgets: LocalBudgets) {
@@ -25,7 +27,7 @@ export class Exchange {
     return outbox.isUrgent || (keyId !== null && demand.isWanted(keyId, now) && slices.isLow(keyId, now));
   }
 
-  /** Returns whether home has said a moment ago that this key, which holds a slice, is not blocked. */
+  /** Returns whether the object has said a moment ago that this key, which holds a slice, is not blocked. */
   isKnownOpen(keyId: string, now: number): boolean {
     const { sentAt, nextInMs } = this.#answered;
     const age = now - sentAt;
@@ -34,8 +36,8 @@ export class Exchange {
   }
 
   /**
-   * Returns whether a regular call has anything to say, and home wants it by now. Returns slices that are out
-   * of date or idle.
+   * Returns whether a regular call has anything to say, and the object wants it by now. Returns slices that
+   * are out of date or idle.
    */
   isDue(now: number): boolean {
     const { outbox, demand, slices } = this.#budgets;
@@ -64,9 +66,9 @@ export class Exchange {
   }
 
   /**
-   * Takes home's answer.
+   * Takes the object's answer.
    * @param sentAt when the call was composed
-   * @param fresh a new id, in case that home has given this isolate up
+   * @param fresh a new id, in case that the object counts this isolate as lost
    */
   take(call: LimiterCall, answer: LimiterAnswer, sentAt: number, fresh: string): void {
     const budgets = this.#budgets;
@@ -91,7 +93,7 @@ export class Exchange {
     if (blocked.length > 0) budgets.returnSlices((keyId) => blocked.includes(keyId));
   }
 
-  /** The call has failed. Home may have received it. */
+  /** The call has failed. The object may have received it. */
   lose(call: LimiterCall): void {
     const { isolate, outbox, demand } = this.#budgets;
     if (call.isolate !== isolate) return;

@@ -9,7 +9,7 @@ export interface HeldSlice {
   readonly granted: Amounts;
   readonly left: Amounts;
   readonly lifeMs: number;
-  /** Unix milliseconds by the isolate's own clock, counted from before home granted the slice. */
+  /** Unix milliseconds by the isolate's own clock, counted from before the object granted the slice. */
   readonly expiresAt: number;
   readonly status: RateLimitStatus;
 }
@@ -57,7 +57,7 @@ export class HeldSlices {
 
   /**
    * Replaces the key's slice. Returns the number of the old one; null if there was none.
-   * @param sentAt when the call was made: a slice lives from then on, never longer than home assumes
+   * @param sentAt when the call was made: a slice lives from then on, never longer than the object assumes
    */
   put({ keyId, number, amounts, lifeMs, status }: GrantedSlice, sentAt: number): number | null {
     const old = this.#byKey.get(keyId);
@@ -115,8 +115,8 @@ export class HeldSlices {
     if (!slice) return null;
     const { status, left } = slice;
     const resetMs = resetIn([[Math.floor(now / 1000), 1]], now);
-    const gauge = (home: Gauge | null, here: number | null): Gauge | null =>
-      home && { limit: home.limit, remaining: home.remaining + (here ?? 0), resetMs };
+    const gauge = (counted: Gauge | null, here: number | null): Gauge | null =>
+      counted && { limit: counted.limit, remaining: counted.remaining + (here ?? 0), resetMs };
     return headersOf({
       requests: gauge(status.requests, left.requests),
       tokens: gauge(status.tokens, left.tokens),

@@ -19,9 +19,9 @@ interface Charged {
 }
 
 /**
- * What one isolate holds of a tenant's budgets, and what it decides without home. Nothing in here survives
- * the isolate: home counts a slice as used until the isolate reports. Pure: the clock is an argument (Unix
- * milliseconds).
+ * What one isolate holds of a tenant's budgets, and what it decides without the object. Nothing in here
+ * survives the isolate: the object counts a slice as used until the isolate reports. Pure: the clock is an
+ * argument (Unix milliseconds).
  */
 export class LocalBudgets {
   readonly slices = new HeldSlices();
@@ -40,18 +40,18 @@ export class LocalBudgets {
     return this.#isolate;
   }
 
-  /** Returns whether nothing is left to tell home, now or later. */
+  /** Returns whether nothing is left to tell the object, now or later. */
   get isQuiet(): boolean {
     return this.outbox.isEmpty && this.slices.isEmpty;
   }
 
-  /** Returns a unique id for a request. It names its price and its slice; 0 = home decides. */
+  /** Returns a unique id for a request. It names its price and its slice; 0 = the object decides. */
   newId(name: string, price: Price | null, slice = 0): string {
     this.#requests += 1;
     return reservationId({ isolate: this.#isolate, slice, number: this.#requests, price, name });
   }
 
-  /** Admits a request from the slice of its key. Returns its id; null if home must decide. */
+  /** Admits a request from the slice of its key. Returns its id; null if the object must decide. */
   admit(claimant: Claimant, name: string, now: number): string | null {
     const { keyId, tokens, money, model, price } = claimant;
     const spend = { tokens, money };
@@ -94,7 +94,7 @@ export class LocalBudgets {
     const charged = this.#running.get(requestId);
     this.#running.delete(requestId);
     this.outbox.renew(requestId, null);
-    // What home has reserved itself expires there.
+    // What the object has reserved itself expires there.
     if (charged === undefined && this.outbox.isFull) return;
     this.outbox.add({
       ...request,
@@ -103,7 +103,7 @@ export class LocalBudgets {
     });
   }
 
-  /** Home refunds the rest, and what a request holds whose usage is not known yet. */
+  /** The object refunds the rest, and what a request holds whose usage is not known yet. */
   #refund(
     { keyId, slice, spend }: Charged,
     unused: Spend,
@@ -113,18 +113,20 @@ export class LocalBudgets {
     return this.slices.refund(keyId, slice, { ...refund, slots: 1 }) ? { slice, ...refund } : null;
   }
 
-  /** Returns the slices of the selected keys to home. */
+  /** Returns the slices of the selected keys to the object. */
   returnSlices(isSelected: (keyId: string) => boolean): void {
     for (const slice of this.slices.drop(isSelected)) this.outbox.add({ kind: 'returned', slice });
   }
 
-  /** Returns whether home counts a slice of this key, or of any key if null, that has not been returned. */
+  /**
+   * Returns whether the object counts a slice of this key, or of any key if null, that has not been returned.
+   */
   mayHold(keyId: string | null, now: number): boolean {
     const held = keyId === null ? !this.slices.isEmpty : this.slices.of(keyId, now) !== null;
     return held || this.demand.isAsking(keyId, now);
   }
 
-  /** Starts anew with a new id: home has settled the requests of this isolate as those of a vanished one. */
+  /** Starts anew with a new id: the object has settled this isolate's requests as those of a lost one. */
   restart(isolate: string): void {
     this.#isolate = isolate;
     this.slices.drop(() => true);

@@ -4,12 +4,12 @@ import type { Decision, LimiterCall, Renewal } from './protocol.ts';
 export const CALL_MS = 2_000;
 /** Ended requests that make a call due at once. */
 const MANY_ENDED = 100;
-/** An isolate with so many decisions makes no more, to forget none while home is away. */
+/** An isolate with so many decisions makes no more, to forget none while the object is away. */
 const MAX_DECISIONS = 10_000;
 
 /**
- * What an isolate has to tell home: its decisions, numbered in their order, and the latest renewals. A
- * decision stays until home has confirmed its number, so it may arrive twice.
+ * What an isolate has to tell the object: its decisions, numbered in their order, and the latest renewals. A
+ * decision stays until the object has confirmed its number, so it may arrive twice.
  */
 export class Outbox {
   /** Oldest first. */
@@ -68,20 +68,20 @@ export class Outbox {
     return { first: this.#confirmed + 1, decisions: carries ? [...this.#decisions] : [], renewals };
   }
 
-  /** Home has applied all decisions up to this number. */
+  /** The object has applied all decisions up to this number. */
   confirm(number: number): void {
     this.#decisions.splice(0, Math.max(0, number - this.#confirmed));
     this.#confirmed = Math.max(this.#confirmed, number);
   }
 
-  /** The call has failed. Home may have received it. */
+  /** The call has failed. The object may have received it. */
   lose({ decisions, renewals }: LimiterCall): void {
     if (decisions.length > 0) this.#carried = { to: 0, until: 0 };
     for (const { requestId, ...renewal } of renewals)
       if (!this.#renewals.has(requestId)) this.#renewals.set(requestId, renewal);
   }
 
-  /** Keeps only the ends of requests, without refunds: home has ended all slices of the isolate. */
+  /** Keeps only the ends of requests, without refunds: the object has ended all slices of the isolate. */
   restart(): void {
     const ends = this.#decisions.filter((decision) => decision.kind === 'settled');
     this.#decisions = ends.map((end) => ({ ...end, refund: null }));

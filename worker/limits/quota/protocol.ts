@@ -6,7 +6,7 @@ import type { UsageRecord } from '../usage/usage-record.ts';
 import type { UsagePage, UsageQuestion } from '../usage/usage-sums.ts';
 
 /**
- * Messages between the Worker's isolates and a tenant's home limiter. Plain data, because it crosses
+ * Messages between the Worker's isolates and a tenant's object. Plain data, because it crosses
  * machines. Any message may be lost, late, or arrive twice, so all calls are idempotent.
  */
 
@@ -22,7 +22,7 @@ export interface LimitHolder {
   readonly keyId: string;
   readonly tenantLimits: TenantLimits;
   readonly keyLimits: Limits;
-  /** The end user of a request, if end users have limits. Only home counts them. */
+  /** The end user of a request, if end users have limits. Only the object counts them. */
   readonly endUser?: EndUser | null;
 }
 
@@ -117,7 +117,7 @@ export type ReservationResult =
   | {
       readonly admitted: true;
       readonly headers: Record<string, string>;
-      /** All that the request has reserved at home; absent after a probe. */
+      /** All that the request has reserved at the object; absent after a probe. */
       readonly tokens?: number;
       readonly money?: number;
     }
@@ -150,7 +150,9 @@ export interface Renewal {
   readonly upstream: string | null;
 }
 
-/** A decision that an isolate has made without its home. Home applies each decision once, in order. */
+/**
+ * A decision that an isolate has made without its object. The object applies each decision once, in order.
+ */
 export type Decision =
   | (Spend & {
       readonly kind: 'admitted';
@@ -177,15 +179,15 @@ export interface SliceRequest extends Omit<Claimant, 'model' | 'price' | 'endUse
   readonly most?: Readonly<Record<keyof Amounts, number>>;
 }
 
-/** One call of an isolate to a tenant's home. All parts may be empty. */
+/** One call of an isolate to a tenant's object. All parts may be empty. */
 export interface LimiterCall {
   /** Random, unique id of the isolate. */
   readonly isolate: string;
-  /** Increases with every call of the isolate. Home ignores a call that arrives twice. */
+  /** Increases with every call of the isolate. The object ignores a call that arrives twice. */
   readonly number: number;
   /** Number of the first decision. Numbers count the decisions of the isolate for this tenant. */
   readonly first: number;
-  /** All unconfirmed decisions, or none. Home skips those that it has applied. */
+  /** All unconfirmed decisions, or none. The object skips those that it has applied. */
   readonly decisions: readonly Decision[];
   readonly renewals: readonly (Renewal & { readonly requestId: string })[];
   /** Decided after everything above has been applied, so that it can use what that frees. */
@@ -195,7 +197,10 @@ export interface LimiterCall {
 }
 
 export interface LimiterAnswer {
-  /** Home has applied all decisions up to this number; null if it gave the isolate up: take a new id. */
+  /**
+   * The object has applied all decisions up to this number; null if it counts the isolate as lost: take a new
+   * id.
+   */
   readonly cursor: number | null;
   readonly reservation: ReservationResult | null;
   /** None if the reservation was refused. */
@@ -204,7 +209,7 @@ export interface LimiterAnswer {
   readonly blocked: readonly string[];
   /**
    * Milliseconds from the call to the next regular one: many isolates take turns. 0 = as the isolate likes.
-   * Older homes do not say.
+   * Older objects do not say.
    */
   readonly nextInMs?: number;
 }
@@ -246,7 +251,7 @@ export interface TenantAnswers {
   readonly deadEvents: readonly DeadEvent[];
 }
 
-/** A tenant's home limiter. */
+/** A tenant's object. */
 export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   exchange(call: LimiterCall): Promise<LimiterAnswer>;
   block(keyId: string | null, blocked: boolean): Promise<void>;
@@ -294,6 +299,6 @@ export interface GrantedSlice {
   readonly amounts: Amounts;
   /** Milliseconds from the moment the isolate sent the call, by the isolate's clock. */
   readonly lifeMs: number;
-  /** Status of tenant and key at home, after the grant. */
+  /** Status of tenant and key at the object, after the grant. */
   readonly status: RateLimitStatus;
 }

@@ -4,9 +4,9 @@ import type { Claimant, SliceRequest } from './protocol.ts';
 
 /** A key without requests for this long returns its slice. A key with requests further apart gets none. */
 const IDLE_MS = 2_000;
-/** If home lets many isolates take turns, a key has few requests in each: so many turns longer. */
+/** If the object lets many isolates take turns, a key has few requests in each: so many turns longer. */
 const IDLE_TURNS = 5;
-/** If home has too little left for a slice, the isolate asks again after this time. */
+/** If the object has too little left for a slice, the isolate asks again after this time. */
 const DENIED_MS = 500;
 
 interface KeyUse {
@@ -15,9 +15,9 @@ interface KeyUse {
   usedAt: number;
   /** It has been used soon after its previous request, and no slice has been requested since. */
   wantsSlice: boolean;
-  /** A slice has been requested, and home may answer until then. */
+  /** A slice has been requested, and the object may answer until then. */
   askedUntil: number;
-  /** Home has too little left for a slice. */
+  /** The object has too little left for a slice. */
   deniedUntil: number;
 }
 
@@ -26,7 +26,7 @@ export class SliceDemand {
   readonly #keys = new Map<string, KeyUse>();
   #idleMs = IDLE_MS;
 
-  /** Home wants calls at least so far apart. */
+  /** The object wants calls at least so far apart. */
   set nextInMs(ms: number) {
     this.#idleMs = IDLE_MS + IDLE_TURNS * ms;
   }
@@ -76,7 +76,7 @@ export class SliceDemand {
     });
   }
 
-  /** Home has answered: with a slice, with none if it was denied at this time, or not at all. */
+  /** The object has answered: with a slice, with none if it was denied at this time, or not at all. */
   answered(keyId: string, deniedAt: number | null = null): void {
     const key = this.#keys.get(keyId);
     if (!key) return;

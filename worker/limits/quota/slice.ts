@@ -13,19 +13,19 @@ import {
 import { DAY_MS, type Moment, momentOf } from './window.ts';
 
 /**
- * Slices of a tenant's budget: requests, tokens, money and slots that an isolate may use without asking home.
- * Home counts a slice as used from its grant until the isolate reports, so all isolates together stay within
- * the limits. Pure: the clock is an argument (Unix milliseconds, never decreasing), and the state is plain
- * data.
+ * Slices of a tenant's budget: requests, tokens, money and slots that an isolate may use without asking the
+ * object. The object counts a slice as used from its grant until the isolate reports, so all isolates
+ * together stay within the limits. Pure: the clock is an argument (Unix milliseconds, never decreasing), and
+ * the state is plain data.
  */
 
 /** Lifetime of a slice. */
 export const SLICE_MS = 10_000;
-/** If the isolate stays silent for this long after the lifetime, home counts the slice as spent. */
+/** If the isolate has not called for this long after the lifetime, it is lost: the slice counts as spent. */
 export const SLICE_GRACE_MS = 30_000;
 /**
  * A slice takes at most 1/PARTS of the remaining budget, and less if there are more slices: the first ones
- * would leave nothing for the others. Below one request, home grants none.
+ * would leave nothing for the others. Below one request, the object grants none.
  */
 const PARTS = 8;
 
@@ -45,7 +45,7 @@ export interface Slice extends Moment {
   /** After this many milliseconds, the isolate no longer uses it. */
   readonly lifeMs: number;
   endsAt: number;
-  /** The isolate was silent for too long: what is left counts as spent until its requests are known. */
+  /** The isolate is lost: what is left counts as spent until its requests are known. */
   ended: boolean;
 }
 
@@ -155,7 +155,7 @@ export function release(state: QuotaState, slice: Slice): void {
 }
 
 /**
- * Ends the slice of a silent isolate. What is left counts as spent now, so that no window drops it too early.
+ * Ends the slice of a lost isolate. What is left counts as spent now, so that no window drops it too early.
  * The slots become free, as those of every expired reservation do.
  */
 export function end(state: QuotaState, slice: Slice, now: number): void {

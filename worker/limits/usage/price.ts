@@ -54,7 +54,7 @@ export function within(price: Price | null, money: number, usage: Usage): Usage 
 }
 
 /**
- * A price as a part of a request's id. Home and origins keep the id, so its cost does not depend on the
+ * A price as a part of a request's id. The object and origins keep the id, so its cost does not depend on the
  * reporter of its usage. Without a price, the part is `p`: ids of callers come later in the id, so they
  * cannot set one.
  */

@@ -5,7 +5,7 @@ const MAX_NAME = 100;
 
 interface ReservationName {
   readonly isolate: string;
-  /** The slice that pays for it; 0 = home decides. */
+  /** The slice that pays for it; 0 = the object decides. */
   readonly slice: number;
   /** Increases with every request of the isolate. */
   readonly number: number;
@@ -13,7 +13,9 @@ interface ReservationName {
   readonly name: string;
 }
 
-/** Returns the id of a reservation. Home and origins keep it, so it tells them the price of the request. */
+/**
+ * Returns the id of a reservation. The object and origins keep it, so it tells them the price of the request.
+ */
 export const reservationId = ({ isolate, slice, number, price, name }: ReservationName): string =>
   `${isolate}.${slice}.${number}.${priceName(price)}.${keptName(name)}`;
 

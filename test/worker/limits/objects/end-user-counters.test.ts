@@ -22,7 +22,7 @@ const settlement = {
 };
 
 /** A limiter's requests in a database that outlives it. */
-class Home {
+class TestObject {
   readonly #sql = sqlStorage();
   #number = 0;
   #storage!: LimiterStorage;
@@ -77,27 +77,27 @@ class Home {
 }
 
 test('many end users are counted exactly with few of them in memory, also after restarts', () => {
-  const home = new Home();
+  const object = new TestObject();
   // One request of the first end user runs all the time.
-  const running = home.reserve(0, START)!;
-  for (let user = 1; user < USERS; user += 1) home.settle(home.reserve(user, START)!);
-  expect(home.requests.quota.subjects.size).toBeLessThanOrEqual(5_000);
-  expect(home.stored).toBe(USERS);
+  const running = object.reserve(0, START)!;
+  for (let user = 1; user < USERS; user += 1) object.settle(object.reserve(user, START)!);
+  expect(object.requests.quota.subjects.size).toBeLessThanOrEqual(5_000);
+  expect(object.stored).toBe(USERS);
   const all = Array.from({ length: USERS }, (_, user) => user);
   // The running request has reserved 10 tokens, the others have used 6.
-  expect(all.filter((user) => home.reserve(user, START) !== null)).toEqual([]);
-  home.restart(START);
-  expect(home.requests.quota.subjects.size).toBeLessThan(5);
-  home.settle(running);
-  expect(all.filter((user) => home.reserve(user, START) !== null)).toEqual([]);
+  expect(all.filter((user) => object.reserve(user, START) !== null)).toEqual([]);
+  object.restart(START);
+  expect(object.requests.quota.subjects.size).toBeLessThan(5);
+  object.settle(running);
+  expect(all.filter((user) => object.reserve(user, START) !== null)).toEqual([]);
 });
 
 test('a month after its last request, nothing is stored of an end user', () => {
-  const home = new Home();
-  home.settle(home.reserve(1, START)!);
-  home.restart(Date.UTC(2026, 1, 28));
-  expect(home.stored).toBe(1);
-  home.restart(TWO_MONTHS);
-  expect(home.stored).toBe(0);
-  expect(home.reserve(1, TWO_MONTHS)).not.toBeNull();
+  const object = new TestObject();
+  object.settle(object.reserve(1, START)!);
+  object.restart(Date.UTC(2026, 1, 28));
+  expect(object.stored).toBe(1);
+  object.restart(TWO_MONTHS);
+  expect(object.stored).toBe(0);
+  expect(object.reserve(1, TWO_MONTHS)).not.toBeNull();
 });

@@ -3,12 +3,14 @@ import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { IsolateCalls } from '../../../../worker/limits/objects/isolate-calls.ts';
 import { IsolateSlices } from '../../../../worker/limits/objects/isolate-slices.ts';
-import type { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
+import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { LostIsolates } from '../../../../worker/limits/objects/lost-isolates.ts';
 import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
 import type { Decision, LimiterAnswer, LimiterCall } from '../../../../worker/limits/quota/protocol.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 import { useOf } from '../../../../worker/limits/quota/state.ts';
+import { TenantLedger } from '../../../../worker/limits/usage/tenant-ledger.ts';
+import { sqlStorage } from '../../support/sql-storage.ts';
 
 const START = Date.UTC(2026, 0, 15, 12);
 
@@ -108,7 +110,7 @@ test('lets a completion wait for slices of the budget that it lacks, not for tho
   expect(grow('open', UNLIMITED)).toMatchObject({ refusal: shared });
 });
 
-test('a thousand isolates that come one after the other all get a part of a budget, and home keeps some', () => {
+test('a thousand isolates that come one after the other all get a part of a budget, and the object keeps some', () => {
   const object = newObject();
   const most = { requests: 32, tokens: 32, money: 0, slots: 32 };
   const holder = { ...claimant(40_000), most };
@@ -186,4 +188,23 @@ test('ignores decisions about slices that it has not granted, or has taken back'
   const reservation = { ...claimant(80), requestId: 'i.0.2.p.r', probe: true };
   const { reservation: result } = object.calls.exchange(callOf('i', 3, { reservation }), START);
   expect(result?.headers['x-ratelimit-remaining-requests']).toBe('80');
+});
+
+test('isolates that version 0.2.0 stored, and many more, are there after restarts', () => {
+  const sql = sqlStorage();
+  const stateOf = (number: number) => ({ cursor: number, granted: 1, named: 0, slices: [], heardAt: START });
+  sql.exec('CREATE TABLE isolates (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID');
+  sql.exec('INSERT INTO isolates (id, state) VALUES (?, ?)', 'old', JSON.stringify(stateOf(7)));
+  const open = () => new LimiterStorage(sql, new TenantLedger(sql), () => null);
+  const names = Array.from({ length: 200 }, (_, number) => `i${number}`);
+  const storage = open();
+  for (const [number, name] of names.entries()) storage.saveIsolate(name, stateOf(number), true);
+  storage.saveIsolate('i1', null, true);
+  storage.commit({ subjects: new Map(), open: new Map(), records: [] });
+  const kept = names.flatMap((name, number) => (number === 1 ? [] : [[name, stateOf(number)]]));
+  const all = new Map([['old', stateOf(7)], ...(kept as [string, object][])]);
+  expect(open().loadIsolates()).toEqual(all);
+  open().checkpoint();
+  expect(open().loadIsolates()).toEqual(all);
+  expect(sql.exec('SELECT COUNT(*) AS rows FROM isolate_rows').one()).toEqual({ rows: 4 });
 });

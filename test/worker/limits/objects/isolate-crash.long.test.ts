@@ -10,7 +10,7 @@ import { open, Stage, takeAll } from '../../support/stage.ts';
 import { spawnWorker, type WorkerProcess } from '../../support/worker-process.ts';
 
 /**
- * Kills Worker, home limiter and database at the same moment; only the origin keeps running. The next
+ * Kills Worker, object and database at the same moment; only the origin keeps running. The next
  * processes have only the data on disk.
  */
 

@@ -38,7 +38,7 @@ const anyLimits = (draw: Draw): Limits => ({
   microsPerMonth: maybe(draw, 300, 90_000),
 });
 
-/** Sends bursts of requests to few or many isolates, and kills some isolates and home in between. */
+/** Sends bursts of requests to few or many isolates, and kills some isolates and the object in between. */
 async function play(world: World, isolates: number, draw: Draw, bursts = 60): Promise<void> {
   for (let burst = 0; burst < bursts; burst += 1) {
     const some = draw(1, isolates);
@@ -53,7 +53,7 @@ async function play(world: World, isolates: number, draw: Draw, bursts = 60): Pr
       void world.ask({ ...wanted, used, leavesMs, ...(most > tokens ? { most } : {}) });
     }
     if (draw(0, 14) === 0) world.vanish(draw(0, isolates - 1));
-    if (draw(0, 14) === 0) world.crashHome();
+    if (draw(0, 14) === 0) world.restartObject();
     await world.clock.run(draw(0, 3) === 0 ? draw(0, 9_000) : draw(0, 700));
   }
 }
@@ -148,7 +148,7 @@ describe('reservations that grow', () => {
   );
 });
 
-test('bills the streams of a vanished isolate to the micro-unit, also what it has not reported', async () => {
+test('bills the streams of a lost isolate to the micro-unit, also what it has not reported', async () => {
   const price = { version: 1, prompt: 0, cached: 0, completion: 1_234_567_890 };
   for (let vanishMs = 4_000; vanishMs < 4_400; vanishMs += 200) {
     const limits = { tenant: { ...UNLIMITED, creditMicros: 10_000_000 } };
@@ -178,7 +178,7 @@ test('bills the streams of a vanished isolate to the micro-unit, also what it ha
   }
 });
 
-test('a minute without home frees no place of a running request, and loses no bill of upstreams without accounts', async () => {
+test('a minute without the object frees no place of a running request, and loses no bill of upstreams without accounts', async () => {
   const limits = { tenant: { ...UNLIMITED, concurrentRequests: 400 } };
   const start = Date.UTC(2026, 0, 15, 12);
   const world = new World({
@@ -198,7 +198,7 @@ test('a minute without home frees no place of a running request, and loses no bi
     ask(30, 200_000);
     await world.clock.run(200);
   }
-  const away = world.stopHome(60_000);
+  const away = world.stopObject(60_000);
   // Isolates go on with what they hold.
   const admitted = world.truth.size;
   ask(30, 300);

@@ -20,7 +20,7 @@ import { Timings } from '../../../../worker/timers/timings.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';
 
 /**
- * One tenant's home and many isolates in virtual time, over a network that delivers messages late, twice or
+ * One tenant's object and many isolates in virtual time, over a network that delivers messages late, twice or
  * never. The code of both sides is the Worker's own. The truth about all requests is kept apart, by the
  * definition of the limits.
  */
@@ -116,9 +116,9 @@ function countedSpend(
 interface Isolate {
   readonly name: number;
   readonly limiterOf: ReturnType<typeof isolateLimiters>;
-  /** Milliseconds of one way to home. */
+  /** Milliseconds of one way to the object. */
   readonly delay: number;
-  /** Its clock is this far ahead of home's. */
+  /** Its clock is this far ahead of the object's. */
   readonly skew: number;
   alive: boolean;
   /** Ends the running requests, if it vanishes. */
@@ -139,7 +139,7 @@ export interface WorldOptions {
   readonly price?: Price;
   /** Share of messages that are lost, and that arrive twice. */
   readonly faults: number;
-  /** Milliseconds of one way to home; by default 5 to 250, different for each isolate. */
+  /** Milliseconds of one way to the object; by default 5 to 250, different for each isolate. */
   readonly delay?: number;
   /** The upstreams keep no usage accounts. */
   readonly withoutAccounts?: boolean;
@@ -186,7 +186,7 @@ export class World {
   readonly #options: WorldOptions;
   /** What an origin knows of the requests that have reached it. */
   readonly #accounts = new Map<string, { readonly startedAt: number; used: number; ended: boolean }>();
-  /** Rows that home's object has written. */
+  /** Rows that the object has written. */
   rows = 0;
   readonly #sql = sqlStorage((rows) => {
     this.rows += rows;
@@ -212,12 +212,12 @@ export class World {
       running: new Map(),
       waiting: new Set<string>(),
     }));
-    this.crashHome();
+    this.restartObject();
     this.#ring();
   }
 
-  /** Restarts home's object. Only what it has written survives. */
-  crashHome(): void {
+  /** Restarts the object. Only what it has written survives. */
+  restartObject(): void {
     const storage = new LimiterStorage(this.#sql, new TenantLedger(this.#sql), () => this.clock.now);
     const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
     this.#storage = storage;
@@ -230,15 +230,15 @@ export class World {
     this.ledger.push(...this.#requests.write());
   }
 
-  /** Home neither answers nor rings for a while, and then restarts. */
-  async stopHome(ms: number): Promise<void> {
+  /** The object neither answers nor rings for a while, and then restarts. */
+  async stopObject(ms: number): Promise<void> {
     this.#isAway = true;
     await this.clock.run(ms);
     this.#isAway = false;
-    this.crashHome();
+    this.restartObject();
   }
 
-  /** Home's alarm. */
+  /** The object's alarm. */
   #ring(): void {
     const { now } = this.clock;
     this.clock.after(250, () => this.#ring());
@@ -284,7 +284,7 @@ export class World {
       if (random() < faults) this.clock.after(random() < 0.5 ? delay() : 4_000, fail);
       const calls = this.#calls;
       const deliver = () => {
-        // The connections to a home that has restarted are broken.
+        // The connections to an object that has restarted are broken.
         if (this.#isAway || calls !== this.#calls) return fail();
         let answer: LimiterAnswer;
         try {
@@ -366,7 +366,7 @@ export class World {
     };
   }
 
-  /** Home may have admitted a request that has got no answer. */
+  /** The object may have admitted a request that has got no answer. */
   #neverRuns(name: string): void {
     for (const [id, truth] of this.truth) if (id.endsWith(`.${name}`)) truth.used ??= 0;
   }
@@ -548,13 +548,13 @@ export class World {
     }
   }
 
-  /** Lets time pass in which nothing happens but home's alarm. */
+  /** Lets time pass in which nothing happens but the object's alarm. */
   async pass(ms: number): Promise<void> {
     this.clock.skip(ms);
     await this.clock.run(1_000);
   }
 
-  /** Ids of the subjects that home stores. */
+  /** Ids of the subjects that the object stores. */
   get stored(): string[] {
     this.#storage.checkpoint();
     return [...this.#storage.loadSubjects().keys()];
@@ -588,7 +588,7 @@ export class World {
     );
   }
 
-  /** Waits until every isolate has reported or has been given up. */
+  /** Waits until every isolate has reported or is lost. */
   async settle(): Promise<void> {
     await this.clock.run(150_000);
   }

@@ -54,7 +54,7 @@ describe('limits in several isolates', () => {
     expect(count).toBe(30);
     count += passed(await wave(key, 300));
     expect(count).toBeLessThanOrEqual(100);
-    // Other isolates cannot use what one isolate holds unused. It returns to home later.
+    // Other isolates cannot use what one isolate holds unused. It returns to the object later.
     await eventually(
       async () => {
         count += passed(await wave(key, 6));
@@ -197,7 +197,7 @@ describe('limits in several isolates', () => {
 });
 
 describe('a slice while the clock stands', () => {
-  // Idle slices return to home: on a busy machine, two requests may be as far apart.
+  // Idle slices return to the object: on a busy machine, two requests may be as far apart.
   const START = Date.UTC(2100, 0, 1);
   const turnClock = (ms: number) => worker.request('/health', { headers: { 'x-now': String(START + ms) } });
   beforeAll(() => turnClock(0));
@@ -206,7 +206,7 @@ describe('a slice while the clock stands', () => {
   const waitedFor = async () => (await calls()).waitedFor;
   const remainingOf = ({ headers }: Response) => headers.get('x-ratelimit-remaining-requests');
 
-  test('admits from a slice without home, and reports the remaining amounts', async () => {
+  test('admits from a slice without the object, and reports the remaining amounts', async () => {
     const { key } = await tenantWithKey(worker, 'near', { requests_per_minute: 800 });
     const before = await waitedFor();
     await warm(key);
@@ -217,7 +217,7 @@ describe('a slice while the clock stands', () => {
     expect(third.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
   });
 
-  test('asks home about no prompt that the slice pays for, whatever its tokens are', async () => {
+  test('asks the object about no prompt that the slice pays for, whatever its tokens are', async () => {
     const { key } = await tenantWithKey(worker, 'raised', { tokens_per_day: 60_000 });
     await warm(key, { prompt: [1] });
     const before = await waitedFor();
@@ -251,7 +251,7 @@ describe('a slice while the clock stands', () => {
     const made = (await calls()).all - before;
     // One per 100 ended requests, and one per pause and round trip.
     expect(made).toBeLessThan(10 + (performance.now() - begun) / 200);
-    // While the clock stands, home sees all calls in one moment, and lets isolates take turns.
+    // While the clock stands, the object sees all calls in one moment, and lets isolates take turns.
     await turnClock(9_000);
     await eventually(
       () => ask(key, 'b', { n: 0 }),

@@ -13,7 +13,7 @@ import { sqlStorage } from '../../support/sql-storage.ts';
 /** One day: limits per day and month count from the beginning. */
 const DAY = Date.UTC(2030, 0, 1);
 
-function tenantHome(shares: readonly number[]) {
+function tenantObject(shares: readonly number[]) {
   let now = DAY;
   let isKnown = true;
   const limits = { ...UNLIMITED, creditMicros: null as number | null };
@@ -60,15 +60,15 @@ function tenantHome(shares: readonly number[]) {
 const SHARES = [50, 80, 100];
 
 test('an alert of a balance occurs once, also if the balance lasts longer than all other limits', () => {
-  const home = tenantHome([50]);
-  home.set({ microsPerDay: 10 });
-  home.pay(100);
-  home.spend(60);
+  const object = tenantObject([50]);
+  object.set({ microsPerDay: 10 });
+  object.pay(100);
+  object.spend(60);
   for (const day of [50, 51]) {
-    home.at(DAY + day * DAY_MS);
-    home.spend(9);
+    object.at(DAY + day * DAY_MS);
+    object.spend(9);
   }
-  expect(home.alerts().map(([limit]) => limit)).toEqual([
+  expect(object.alerts().map(([limit]) => limit)).toEqual([
     ...['micros_per_day', 'balance', 'micros_per_day', 'micros_per_day'],
   ]);
 });
@@ -96,41 +96,41 @@ describe('an alert of a balance', () => {
       ],
     ],
   ])('occurs with the first request: %s', (_, credits, costs, expected) => {
-    const home = tenantHome(SHARES);
-    for (const micros of credits) home.pay(micros);
-    for (const cost of costs) home.spend(cost);
-    expect(home.alerts()).toEqual(expected.map((alert) => ['balance', ...alert]));
+    const object = tenantObject(SHARES);
+    for (const micros of credits) object.pay(micros);
+    for (const cost of costs) object.spend(cost);
+    expect(object.alerts()).toEqual(expected.map((alert) => ['balance', ...alert]));
   });
 
   test('does not occur for what was spent before the last entry, also if the sum was the same before', () => {
-    const home = tenantHome(SHARES);
-    home.pay(100);
-    home.spend(1);
-    home.pay(100);
-    home.spend(49);
-    home.pay(-100);
-    home.spend(2);
-    expect(home.alerts()).toEqual([]);
+    const object = tenantObject(SHARES);
+    object.pay(100);
+    object.spend(1);
+    object.pay(100);
+    object.spend(49);
+    object.pay(-100);
+    object.spend(2);
+    expect(object.alerts()).toEqual([]);
   });
 
   test('does not occur for a request that had ended before the last entry and is reported after it', () => {
-    const home = tenantHome(SHARES);
-    home.pay(100, DAY + 10);
-    home.spend(60, DAY + 9);
-    expect(home.alerts()).toEqual([]);
-    home.spend(20, DAY + 11);
-    expect(home.alerts()).toEqual([['balance', 50, 40, 20]]);
+    const object = tenantObject(SHARES);
+    object.pay(100, DAY + 10);
+    object.spend(60, DAY + 9);
+    expect(object.alerts()).toEqual([]);
+    object.spend(20, DAY + 11);
+    expect(object.alerts()).toEqual([['balance', 50, 40, 20]]);
   });
 
   test('occurs although the entry is repeated, and an older one arrives late', () => {
-    const home = tenantHome(SHARES);
-    home.at(DAY + 2);
-    home.pay(100, DAY + 2);
-    home.spend(30);
-    home.pay(0, DAY + 2);
-    home.pay(0, DAY + 1);
-    home.spend(20);
-    expect(home.alerts()).toEqual([['balance', 50, 100, 50]]);
+    const object = tenantObject(SHARES);
+    object.at(DAY + 2);
+    object.pay(100, DAY + 2);
+    object.spend(30);
+    object.pay(0, DAY + 2);
+    object.pay(0, DAY + 1);
+    object.spend(20);
+    expect(object.alerts()).toEqual([['balance', 50, 100, 50]]);
   });
 
   /** What was paid in and spent, and the shares of each balance that were reached, as documented. */
@@ -167,12 +167,12 @@ describe('an alert of a balance', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 25 }), (steps) => {
         const all: Step[] = [{ kind: 'pay', micros: 100 }, ...steps];
-        const home = tenantHome(SHARES);
+        const object = tenantObject(SHARES);
         for (const { kind, micros } of all) {
-          if (kind === 'restart') home.restart();
-          else home[kind](micros);
+          if (kind === 'restart') object.restart();
+          else object[kind](micros);
         }
-        expect(home.alerts()).toEqual(reference(all));
+        expect(object.alerts()).toEqual(reference(all));
       }),
       { numRuns: runs(500) },
     );
@@ -180,12 +180,12 @@ describe('an alert of a balance', () => {
 });
 
 test('a limit that was reached before a restart is reported with the next call, also if that is refused', () => {
-  const home = tenantHome(SHARES);
-  home.set({ microsPerDay: 100 });
-  home.restart();
-  home.spend(100);
-  expect(home.alerts()).toEqual([]);
-  home.know();
-  home.know();
-  expect(home.alerts()).toEqual(SHARES.map((share) => ['micros_per_day', share, 100, 100]));
+  const object = tenantObject(SHARES);
+  object.set({ microsPerDay: 100 });
+  object.restart();
+  object.spend(100);
+  expect(object.alerts()).toEqual([]);
+  object.know();
+  object.know();
+  expect(object.alerts()).toEqual(SHARES.map((share) => ['micros_per_day', share, 100, 100]));
 });

@@ -1,7 +1,7 @@
 import type { Miniflare } from 'miniflare';
 
 /**
- * A Worker with only the home limiter. It forwards calls to a tenant's object, can restart it, and reports
+ * A Worker with only the objects of tenants. It forwards calls to one of them, can restart it, and reports
  * the milliseconds to the next alarm and the sums of its ledger. Each call comes from an isolate of its own.
  *
  * `settle` returns how many requests were open before, `renew` whether the reservation still runs.

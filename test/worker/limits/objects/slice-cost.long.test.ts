@@ -3,7 +3,7 @@ import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
 import { randomFrom } from '../../../support/random.ts';
 import { World } from './isolate-world.ts';
 
-/** A tenant whose isolates are 100 ms away from home, each with its share of the load. */
+/** A tenant whose isolates are 100 ms away from the object, each with its share of the load. */
 interface Load {
   readonly name: string;
   readonly limits: Partial<Limits>;
@@ -45,7 +45,7 @@ async function measure({ limits, rates, seconds, keys = 1, unchecked = false }: 
 }
 
 describe('what slices cost', () => {
-  test('a steady load far from home makes few calls, and few requests wait for one', async () => {
+  test('a steady load far from the object makes few calls, and few requests wait for one', async () => {
     const load = {
       name: 'steady',
       limits: { requestsPerMinute: 1e6, tokensPerMinute: 1e8 },
@@ -53,7 +53,7 @@ describe('what slices cost', () => {
     };
     const { asked, served, perRequest, waitedShare } = await measure({ ...load, rates: [80, 80, 80] });
     expect(served).toBe(asked);
-    // A busy isolate calls home four times per second.
+    // A busy isolate calls the object four times per second.
     expect(perRequest.calls).toBeLessThan(0.06);
     expect(waitedShare).toBeLessThan(1 / 50);
   });
@@ -72,7 +72,7 @@ describe('what slices cost', () => {
       rows: 0.6,
     },
     { name: '1,000 requests/s, 20 isolates', rates: Array(20).fill(50), seconds: 4, calls: 0.1, rows: 0.15 },
-  ])('home writes few rows: $name', async ({ calls, rows, ...load }) => {
+  ])('the object writes few rows: $name', async ({ calls, rows, ...load }) => {
     const limits = { requestsPerMinute: 1e6, tokensPerMinute: 1e8 };
     const { perRequest } = await measure({ ...load, limits, unchecked: true });
     expect(perRequest.calls).toBeLessThan(calls);
@@ -88,7 +88,7 @@ describe('what slices cost', () => {
       unchecked: true,
     });
     expect(served).toBe(asked);
-    // At first, each isolate asks home for two requests, and its slices do not fit its load yet.
+    // At first, each isolate asks the object for two requests, and its slices do not fit its load yet.
     expect(Math.max(...callsPerSecond.slice(5))).toBeLessThan(1_000);
     expect(perRequest.rows).toBeLessThan(0.5);
   });

@@ -47,7 +47,7 @@ function budgetsWithSlice(at: number) {
   return { budgets, exchange };
 }
 
-test('forgets no decision while home is away: it admits no more', () => {
+test('forgets no decision while the object is away: it admits no more', () => {
   const { budgets, exchange } = budgetsWithSlice(0);
   let admitted = 0;
   for (let count = 0; count < 50_000; count += 1) {
@@ -62,7 +62,7 @@ test('forgets no decision while home is away: it admits no more', () => {
   expect(admitted).toBeLessThan(50_000);
 });
 
-test('reports when home wants it, and at once if 100 requests have ended', () => {
+test('reports when the object wants it, and at once if 100 requests have ended', () => {
   const { budgets, exchange } = budgetsWithSlice(0);
   const answer = { cursor: 0, reservation: null, slices: [], blocked: [], nextInMs: 1_100 };
   exchange.take(exchange.compose(null, 100), answer, 100, 'fresh');
@@ -84,7 +84,7 @@ test('reports when home wants it, and at once if 100 requests have ended', () =>
   expect(exchange.isDue(99)).toBe(true);
 });
 
-test('knows from the last answer that a key with a slice is not blocked: for 1 s, or until home wants the next call', () => {
+test('knows from the last answer that a key with a slice is not blocked: for 1 s, or until the object wants the next call', () => {
   const { exchange } = budgetsWithSlice(0);
   const known = (...times: number[]) => times.map((at) => exchange.isKnownOpen('key', at));
   expect(known(0, 999, 1_000)).toEqual([true, true, false]);

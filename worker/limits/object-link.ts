@@ -1,20 +1,20 @@
 import { FlushLoop } from './flush-loop.ts';
 import type { LimiterCaller } from './limiter-client.ts';
-import { callHome } from './limiter-client.ts';
+import { callObject } from './limiter-client.ts';
 import { Exchange } from './quota/exchange.ts';
 import type { LocalBudgets } from './quota/local-budgets.ts';
 import type { LimiterAnswer, LimiterCall, ReservationRequest, ReservationResult } from './quota/protocol.ts';
 
 /**
- * Calls the home of one tenant for an isolate. Every call is made by a request, and no request waits for the
- * call of another: I/O belongs to a single request.
+ * Calls the object of one tenant for an isolate. Every call is made by a request, and no request waits for
+ * the call of another: I/O belongs to a single request.
  */
-export class HomeLink {
+export class ObjectLink {
   readonly #tenantId: string;
   readonly #budgets: LocalBudgets;
   readonly #exchange: Exchange;
   readonly #loop = new FlushLoop(this);
-  /** No calls at once while home does not answer. */
+  /** No calls at once while the object does not answer. */
   #failing = false;
 
   constructor(tenantId: string, budgets: LocalBudgets) {
@@ -60,7 +60,7 @@ export class HomeLink {
 
   /**
    * Asks for a reservation.
-   * @param all carries all decisions, so that home knows the request
+   * @param all carries all decisions, so that the object knows the request
    */
   async ask(request: ReservationRequest, caller: LimiterCaller, all = false): Promise<ReservationResult> {
     const { reservation } = await this.#send(this.#exchange.compose(request, caller.now(), all), caller);
@@ -70,7 +70,7 @@ export class HomeLink {
   async #send(call: LimiterCall, caller: LimiterCaller): Promise<LimiterAnswer> {
     const sentAt = caller.now();
     try {
-      const answer = await callHome(caller, this.#tenantId, (home) => home.exchange(call));
+      const answer = await callObject(caller, this.#tenantId, (object) => object.exchange(call));
       this.#exchange.take(call, answer, sentAt, caller.randomHex(8));
       this.#failing = false;
       return answer;
