@@ -81,11 +81,8 @@ const sigmoidExperts = (fields: ConfigFields): ExpertsStyle => ({
   width: 'moe_intermediate_size',
   normalized: fields.flag('norm_topk_prob', true),
   router: 'feed_forward.gate',
-  sigmoid: {
-    bias: fields.flag('use_expert_bias', true) ? 'feed_forward.expert_bias' : null,
-    epsilon: 1e-6,
-    scale: fields.number('routed_scaling_factor', 1),
-  },
+  routing: { scores: 'sigmoid', epsilon: 1e-6, scale: fields.number('routed_scaling_factor', 1) },
+  ...(fields.flag('use_expert_bias', true) && { correction: 'feed_forward.expert_bias' }),
   matrices: {
     of: (expert) => ({
       gate: `feed_forward.experts.${expert}.w1`,

@@ -67,11 +67,35 @@ export interface RotaryDesign {
   readonly interleaved: boolean;
 }
 
+/**
+ * Latent attention (DeepSeek): queries, keys and values are projected from narrower vectors. The first values
+ * of each head of keys are the same in all heads.
+ */
+export interface LatentDesign {
+  /** What `query` projects from; null = from the input. */
+  readonly query: LatentVector | null;
+  /** What `key` and `value` project from. */
+  readonly keyValue: LatentVector;
+  /** From the input to the first values of each key; `key` has the others. */
+  readonly sharedKey: ProjectionDesign;
+  readonly sharedSize: number;
+  /** Values of a head before they are padded to `headSize`. */
+  readonly valueSize: number;
+}
+
+export interface LatentVector {
+  readonly width: number;
+  readonly projection: ProjectionDesign;
+  readonly norm: NormDesign;
+}
+
 export interface AttentionDesign {
   readonly kind: 'attention';
   readonly heads: number;
   readonly kvHeads: number;
   readonly headSize: number;
+  /** Null = the projections read the input. */
+  readonly latent: LatentDesign | null;
   readonly query: ProjectionDesign;
   readonly key: ProjectionDesign;
   readonly value: ProjectionDesign;
@@ -224,19 +248,34 @@ export interface MlpDesign {
   readonly clippedSwiglu?: { readonly alpha: number; readonly limit: number };
 }
 
+/** Chooses the experts of a token and weighs their results. */
+export interface RouterDesign {
+  /** Weight [experts, hidden]. */
+  readonly projection: ProjectionDesign;
+  /** Experts that a token uses. */
+  readonly active: number;
+  /** Makes the scores of experts from the projection's logits. */
+  readonly scores: 'softmax' | 'sigmoid';
+  /** [experts]: added to the scores to choose experts, not to weigh them; null = nothing. */
+  readonly correction: Weight | null;
+  /**
+   * Neighbouring experts in `count` groups: experts are chosen from the `chosen` groups with the largest sums
+   * of their `best` scores; null = from all.
+   */
+  readonly groups: { readonly count: number; readonly chosen: number; readonly best: number } | null;
+  /** Whether the scores of the chosen experts are divided by their sum, which is at least `smallestSum`. */
+  readonly normalized: boolean;
+  readonly smallestSum: number;
+  /** Added to that sum. */
+  readonly epsilon: number;
+  /** Factor of the scores of the chosen experts; above 0, usually 1. */
+  readonly scale: number;
+}
+
 export interface ExpertsDesign {
   readonly kind: 'experts';
   readonly experts: readonly MlpDesign[];
-  /** Experts that a token uses. */
-  readonly active: number;
-  /** Weight [experts, hidden]. */
-  readonly router: ProjectionDesign;
-  /** softmax: over all experts. sigmoid: of each expert, with `bias` [experts] added only to choose. */
-  readonly scores: { readonly kind: 'softmax' } | { readonly kind: 'sigmoid'; readonly bias: Weight | null };
-  /** Whether the scores of the chosen experts are divided by their sum plus `epsilon`. */
-  readonly normalized: false | { readonly epsilon: number };
-  /** Factor of the scores, after that. */
-  readonly scale: number;
+  readonly router: RouterDesign;
   /** An MLP that every token uses; `gate` [1, hidden]: its result is multiplied by sigmoid(gate · x). */
   readonly shared: { readonly mlp: MlpDesign; readonly gate: ProjectionDesign | null } | null;
 }

@@ -5,6 +5,7 @@ import type {
   DecoderDesign,
   LayerDesign,
   MixerDesign,
+  RouterDesign,
 } from './decoder-design.ts';
 import type { RotaryOptions } from './rotary.ts';
 
@@ -69,6 +70,8 @@ export interface Differences {
   /** Field of the activation, or the activation of every layer. */
   readonly activation?: string | ((layer: string) => Activation);
   readonly headNorm?: HeadNormStyle | null;
+  /** Queries, keys and values of a layer, in place of the projections of `names`. */
+  readonly projections?: (layer: string) => Pick<AttentionDesign, 'latent' | 'query' | 'key' | 'value'>;
   readonly attention?: Partial<
     Pick<AttentionDesign, 'clip' | 'scale' | 'softCap' | 'slopes' | 'normPlace' | 'queryScaling'>
   >;
@@ -125,16 +128,15 @@ export interface Biases {
 export interface ExpertsStyle {
   /** Field of the experts' width. */
   readonly width: string;
+  /** Field of the number of experts, and how many a token uses; absent = as Qwen and Mixtral name them. */
+  readonly counts?: { readonly experts: string; readonly active: number };
   readonly normalized: boolean;
   readonly router: string;
   readonly routerBias?: boolean;
-  /** Scores by sigmoid; absent = by softmax. */
-  readonly sigmoid?: {
-    /** Name of what is added to choose experts; null = nothing. */
-    readonly bias: string | null;
-    readonly epsilon: number;
-    readonly scale: number;
-  };
+  /** What differs from a softmax over all experts. */
+  readonly routing?: Partial<Pick<RouterDesign, 'scores' | 'groups' | 'smallestSum' | 'epsilon' | 'scale'>>;
+  /** Name of the vector that is added to the scores to choose experts. */
+  readonly correction?: string;
   /** Names of an expert's matrices under the layer, by index; or stacks of all experts' matrices. */
   readonly matrices:
     | { readonly of: (expert: number) => Readonly<Record<'gate' | 'up' | 'down', string>> }
@@ -143,10 +145,10 @@ export interface ExpertsStyle {
         readonly clipped: ClippedSwiglu | null;
       };
   /**
-   * An MLP beside the experts: its name, its width's field, and the name of its gate; or the MLP that the
-   * layer had without experts.
+   * An MLP beside the experts: its name, its width, and the name of its gate if it has one; or the MLP that
+   * the layer had without experts.
    */
-  readonly shared?: { readonly name: string; readonly width: string; readonly gate: string } | 'mlp';
+  readonly shared?: { readonly name: string; readonly width: number; readonly gate?: string } | 'mlp';
 }
 
 type ClippedSwiglu = { readonly alpha: number; readonly limit: number };

@@ -189,17 +189,19 @@ class RowDesigner {
     };
   }
 
-  #inputs(name: string): Pick<AttentionDesign, 'query' | 'key' | 'value' | 'gate'> {
-    const { fused = null, transposed = false, gatedHeads = false } = this.#d;
+  #inputs(name: string): Pick<AttentionDesign, 'latent' | 'query' | 'key' | 'value' | 'gate'> {
+    const { fused = null, transposed = false, gatedHeads = false, projections } = this.#d;
+    if (projections !== undefined) return { ...projections(name), gate: null };
     const { query, key, value, qkv } = this.#names;
     const of = (projection: string) => this.#stored(`${name}.${projection}`, this.#biases.qkv);
+    const plain = { latent: null, key: of(key), value: of(value) };
     if (gatedHeads) {
       const { heads, headSize } = this.#sizes;
       const half = (offset: number) =>
         chosenRows(of(query), interleaved(heads, 2 * headSize, offset, headSize));
-      return { query: half(0), key: of(key), value: of(value), gate: half(headSize) };
+      return { ...plain, query: half(0), gate: half(headSize) };
     }
-    if (fused === null) return { query: of(query), key: of(key), value: of(value), gate: null };
+    if (fused === null) return { ...plain, query: of(query), gate: null };
     const rows = fusedRows(fused, this.#sizes);
     const part = (which: keyof typeof rows): ProjectionDesign => {
       const tensor = `${name}.${qkv}`;
@@ -208,7 +210,7 @@ class RowDesigner {
         bias: this.#biases.qkv ? [{ tensor: `${tensor}.bias`, rows: rows[which] }] : null,
       };
     };
-    return { query: part('query'), key: part('key'), value: part('value'), gate: null };
+    return { latent: null, query: part('query'), key: part('key'), value: part('value'), gate: null };
   }
 
   #mlp(name: string): MlpDesign {

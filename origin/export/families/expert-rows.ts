@@ -10,9 +10,13 @@ import { everyNthFull, everywhere, laterLayers } from './windows.ts';
 export const ROUTER_TRAINING = ['output_router_logits', 'router_aux_loss_coef', 'router_jitter_noise'];
 
 /** Qwen's and OLMoE's: one matrix for each expert. */
-export const separate = (fields: ConfigFields, width: string): ExpertsStyle => ({
+export const separate = (
+  fields: ConfigFields,
+  width: string,
+  normalized = fields.flag('norm_topk_prob', false),
+): ExpertsStyle => ({
   width,
-  normalized: fields.flag('norm_topk_prob', false),
+  normalized,
   router: 'mlp.gate',
   matrices: {
     of: (expert) => ({
@@ -85,7 +89,7 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
         ...separate(row.fields, 'moe_intermediate_size'),
         shared: {
           name: 'mlp.shared_expert',
-          width: 'shared_expert_intermediate_size',
+          width: row.fields.count('shared_expert_intermediate_size'),
           gate: 'mlp.shared_expert_gate',
         },
       },

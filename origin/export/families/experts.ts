@@ -4,6 +4,7 @@ import {
   type ExpertsDesign,
   type MlpDesign,
   type ProjectionDesign,
+  type RouterDesign,
   whole,
 } from './decoder-design.ts';
 import type { ExpertsStyle } from './decoder-row.ts';
@@ -18,7 +19,7 @@ export function describeExperts(
   hidden: number,
   mlp: MlpDesign,
 ): ExpertsDesign {
-  const { matrices, sigmoid } = style;
+  const { matrices } = style;
   const width = fields.count(style.width);
   const expert = (index: number): MlpDesign => {
     const common = { kind: 'mlp' as const, width, activation };
@@ -29,27 +30,19 @@ export function describeExperts(
     return { ...common, gate: of(gate), up: of(up), down: of(down) };
   };
   const count = fields.has('num_local_experts') ? 'num_local_experts' : 'num_experts';
-  const experts = Array.from({ length: fields.count(count) }, (_, index) => expert(index));
-  const active = fields.count('num_experts_per_tok');
-  if (active > experts.length) throw fields.fault('num_experts_per_tok', `at most ${experts.length}`);
+  const experts = Array.from({ length: fields.count(style.counts?.experts ?? count) }, (_, index) =>
+    expert(index),
+  );
   return {
     kind: 'experts',
     experts,
-    active,
-    router: projection(`${layer}.${style.router}`, style.routerBias ?? false),
-    scores:
-      sigmoid === undefined
-        ? { kind: 'softmax' }
-        : { kind: 'sigmoid', bias: sigmoid.bias === null ? null : whole(`${layer}.${sigmoid.bias}`) },
-    normalized: style.normalized && { epsilon: sigmoid?.epsilon ?? 0 },
-    scale: sigmoid?.scale ?? 1,
-    shared: describeShared(fields, layer, style.shared, activation, mlp),
+    router: describeRouter(fields, layer, style, experts.length),
+    shared: describeShared(layer, style.shared, activation, mlp),
   };
 }
 
 /** @param mlp what the layer has without experts */
 function describeShared(
-  fields: ConfigFields,
   layer: string,
   shared: ExpertsStyle['shared'],
   activation: Activation,
@@ -61,13 +54,43 @@ function describeShared(
   return {
     mlp: {
       kind: 'mlp',
-      width: fields.count(shared.width),
+      width: shared.width,
       activation,
       gate: of('gate_proj'),
       up: of('up_proj'),
       down: of('down_proj'),
     },
-    gate: projection(`${layer}.${shared.gate}`, false),
+    gate: shared.gate === undefined ? null : projection(`${layer}.${shared.gate}`, false),
+  };
+}
+
+function describeRouter(
+  fields: ConfigFields,
+  layer: string,
+  style: ExpertsStyle,
+  experts: number,
+): RouterDesign {
+  const { routing = {}, correction } = style;
+  const { groups = null } = routing;
+  const size = groups === null ? experts : experts / groups.count;
+  if (groups !== null && (!Number.isInteger(size) || size < groups.best || groups.chosen > groups.count))
+    throw fields.fault('n_group', `with topk_group, groups of the ${experts} experts`);
+  if (routing.scale !== undefined && routing.scale <= 0)
+    throw fields.fault('routed_scaling_factor', 'above 0');
+  const active = style.counts?.active ?? fields.count('num_experts_per_tok');
+  const available = size * (groups?.chosen ?? 1);
+  if (active > available) throw fields.fault('num_experts_per_tok', `at most ${available}`);
+  return {
+    projection: projection(`${layer}.${style.router}`, style.routerBias ?? false),
+    active,
+    scores: 'softmax',
+    correction: correction === undefined ? null : whole(`${layer}.${correction}`),
+    normalized: style.normalized,
+    smallestSum: 0,
+    epsilon: 0,
+    scale: 1,
+    ...routing,
+    groups,
   };
 }
 

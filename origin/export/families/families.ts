@@ -9,10 +9,12 @@ import { EXPERT_ROWS } from './expert-rows.ts';
 import { GEMMA_ROWS } from './gemma-rows.ts';
 import { GPT_ROWS } from './gpt-rows.ts';
 import { knownValues } from './known-fields.ts';
+import { LATENT_ROWS } from './latent-rows.ts';
 import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
 import { LINEAR_ATTENTION_ROWS } from './linear-attention-rows.ts';
 import { LLAMA_ROWS } from './llama-rows.ts';
 import { NEUTRAL_FIELDS } from './neutral-fields.ts';
+import { ROUTED_ROWS } from './routed-rows.ts';
 import { STATE_SPACE_ROWS } from './state-space-rows.ts';
 
 /** The table of families. */
@@ -26,6 +28,8 @@ export const FAMILIES: readonly DecoderRow[] = [
   ...CONVOLUTION_ROWS,
   ...LINEAR_ATTENTION_ROWS,
   ...STATE_SPACE_ROWS,
+  ...LATENT_ROWS,
+  ...ROUTED_ROWS,
 ];
 
 const PREFIXES = ['model.', '', 'model.language_model.'];

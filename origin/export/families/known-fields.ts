@@ -19,15 +19,17 @@ export function knownValues(design: DecoderDesign): Values {
   const attentions = attentionsOf(design);
   const attention = attentions[0]!;
   const { query, queryNorm, clip, slopes, scale } = attention;
+  // transformers counts what is rotated as the head of latent attention.
+  const headSize = attention.latent?.sharedSize ?? attention.headSize;
   const norm = first!.attentionNorm ?? first!.attentionOutputNorm ?? first!.afterAttentionNorm;
   const mlp = feedForward.kind === 'mlp' ? feedForward : feedForward.experts[0]!;
   const sparse = design.layers.find((layer) => layer.feedForward.kind === 'experts')?.feedForward;
   const experts = sparse?.kind === 'experts' ? [sparse.experts.length] : [0, 1];
   return {
-    ...sizesOf(design, mlp.width),
+    ...sizesOf(design, mlp.width, headSize),
     ...rotaryOf(
       attentions.flatMap(({ rotary }) => rotary ?? []),
-      attention.headSize,
+      headSize,
     ),
     ...each('rms_norm_eps layer_norm_eps layer_norm_epsilon norm_eps norm_epsilon', norm?.epsilon),
     ...each('norm_type normalization_function', ...NORM_NAMES[norm?.kind ?? 'layer']),
@@ -52,9 +54,9 @@ export function knownValues(design: DecoderDesign): Values {
   };
 }
 
-const sizesOf = (design: DecoderDesign, width: number): Values => {
+const sizesOf = (design: DecoderDesign, width: number, headSize: number): Values => {
   const { hidden, layers, maxPositions } = design;
-  const { heads, kvHeads, headSize } = attentionsOf(design)[0]!;
+  const { heads, kvHeads } = attentionsOf(design)[0]!;
   return {
     ...each('hidden_size n_embd n_embed d_model', hidden),
     ...each('num_hidden_layers n_layer n_layers num_layers', layers.length),

@@ -136,7 +136,7 @@ const sharedExperts = (fields: ConfigFields, normalized: boolean) => ({
   ...(normalized && { normalized }),
   shared: {
     name: 'mlp.shared_expert',
-    width: 'shared_expert_intermediate_size',
+    width: fields.count('shared_expert_intermediate_size'),
     gate: 'mlp.shared_expert_gate',
   },
 });

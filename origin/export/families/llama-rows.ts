@@ -37,7 +37,7 @@ export function graniteFactors({ fields }: RowContext): Differences {
  * Fields of other models of HunYuan's, with images, experts or other attention, that the dense ones' files
  * also have.
  */
-const HUNYUAN_FAMILY = words(`
+export const HUNYUAN_FAMILY = words(`
   eod_token_id pad_id im_start_id im_end_id im_newline_id text_start_id text_end_id image_token_id video_start_id video_end_id
   mask_init_id org_vocab_size dense_list class_num pool_type skip_cls_token cla_share_factor xdrope_section
   vit_path vit_type vit_input_resolution vit_token vit_patch vit_mapping_type vit_norm_type vit_used_rms_norm

@@ -156,7 +156,7 @@ function llama3(scaling: Scaling, parameters: ConfigFields): Scaled {
   return { frequencies: frequencies.map(Math.fround) };
 }
 
-const yarnMagnitude = (factor: number, share = 1): number =>
+export const yarnMagnitude = (factor: number, share = 1): number =>
   factor <= 1 ? 1 : 0.1 * share * Math.log(factor) + 1;
 
 /**

@@ -6,6 +6,7 @@ import {
 } from '@continuo/origin/model/config/decoder-names.ts';
 import type { AttentionDesign, ProjectionDesign, RotaryDesign } from '../families/decoder-design.ts';
 import { WeightType } from './graph-builder.ts';
+import { projectLatent, split, withoutPadding } from './latent-attention.ts';
 import { type GraphContext, haveSameFormat, trimmed, vectorTensor, writeLinear } from './linear.ts';
 import { writeHeadNorm } from './norms.ts';
 import type { Positions } from './positions.ts';
@@ -26,7 +27,11 @@ export function writeAttention(
   const { graph, type } = context;
   const { heads, kvHeads, headSize, rotary } = design;
   const inside = rotary !== null && rotatesInside(design, rotary);
-  const projected = project(context, design, input, hidden);
+  const { latent } = design;
+  const projected =
+    latent === null
+      ? project(context, design, input, hidden)
+      : projectLatent(context, { ...design, latent }, input, hidden);
   const outside = rotary !== null && !inside ? rotary : null;
   const queries = prepare(context, positions, design, projected, outside);
   const kv = ['batch_size', kvHeads, 'past_sequence_length', headSize];
@@ -56,9 +61,9 @@ export function writeAttention(
     },
     floats: { scale: design.scale, ...(design.softCap !== null && { softcap: design.softCap }) },
   });
-  const width = heads * headSize;
-  const gated =
-    design.gate === null ? attended : opened(context, attended, design.gate, input, hidden, width);
+  const results = latent === null ? attended : withoutPadding(context, { ...design, latent }, attended);
+  const width = heads * (latent?.valueSize ?? headSize);
+  const gated = design.gate === null ? results : opened(context, results, design.gate, input, hidden, width);
   return writeLinear(context, gated, [design.output], width, [hidden]);
 }
 
@@ -142,11 +147,4 @@ function prepare(
   const scaled =
     queryScaling === null ? queries : graph.node('Mul', [queries, positions.queryFactors(queryScaling)]);
   return [scaled, both(key, keyNorm, kvHeads), clipped(context, design, value)];
-}
-
-/** Splits the last dimension. */
-function split({ graph }: GraphContext, input: string, sizes: readonly number[]): string[] {
-  const outputs = sizes.map(() => graph.newName('part'));
-  graph.node('Split', [input, graph.integers(...sizes)], { outputs, integers: { axis: -1 } });
-  return outputs;
 }

@@ -1,4 +1,4 @@
-import type { ExpertsDesign } from '../families/decoder-design.ts';
+import type { ExpertsDesign, RouterDesign } from '../families/decoder-design.ts';
 import { writeMlp } from './feed-forward.ts';
 import { WeightType } from './graph-builder.ts';
 import { type GraphContext, nameOf, vectorTensor, writeLinear, writeMatMul } from './linear.ts';
@@ -67,34 +67,76 @@ function writeChoice({ graph, type }: GraphContext, column: string) {
 }
 
 /** The weight of each expert for each row [rows, experts]; 0 for those that it has not chosen. */
-function writeShares(context: GraphContext, design: ExpertsDesign, rows: string, hidden: number): string {
+function writeShares(
+  context: GraphContext,
+  { router, experts }: ExpertsDesign,
+  rows: string,
+  hidden: number,
+): string {
   const { graph, type, weights } = context;
-  const { router, active, scores, normalized, scale } = design;
-  const count = design.experts.length;
-  const matrix = weights.open(router.weight, 'matrix', count, hidden);
-  const bias = router.bias === null ? null : vectorTensor(context, router.bias, count);
+  const { projection, active, normalized, scale } = router;
+  const count = experts.length;
+  const matrix = weights.open(projection.weight, 'matrix', count, hidden);
+  const bias = projection.bias === null ? null : vectorTensor(context, projection.bias, count);
   // Rounded weights would choose other experts.
   const exact = { ...context, precision: type === 'float16' ? 'fp16' : 'fp32' } as const;
-  const logits = writeMatMul(exact, rows, nameOf(router.weight), matrix, bias);
-  const all =
-    scores.kind === 'softmax'
-      ? graph.node('Softmax', [logits], { integers: { axis: -1 } })
-      : graph.node('Sigmoid', [logits]);
-  const isBiased = scores.kind === 'sigmoid' && scores.bias !== null;
-  const ranks = isBiased ? graph.node('Add', [all, vectorTensor(context, scores.bias, count)]) : all;
-  const outputs = [graph.newName('best'), graph.newName('chosen')];
-  graph.node('TopK', [ranks, graph.integers(active)], { outputs, integers: { axis: -1 } });
-  const [, chosen = ''] = outputs;
-  let shares = graph.node('GatherElements', [all, chosen], { integers: { axis: 1 } });
-  if (normalized !== false) {
-    const sum = graph.node('ReduceSum', [shares, graph.integers(1)], { integers: { keepdims: 1 } });
-    const { epsilon } = normalized;
-    const divisor = epsilon === 0 ? sum : graph.node('Add', [sum, graph.scalar(epsilon, type)]);
-    shares = graph.node('Div', [shares, divisor]);
+  const logits = writeMatMul(exact, rows, nameOf(projection.weight), matrix, bias);
+  const scores =
+    router.scores === 'sigmoid'
+      ? graph.node('Sigmoid', [logits])
+      : graph.node('Softmax', [logits], { integers: { axis: -1 } });
+  const { indices } = writeBest(context, writeChoiceScores(context, router, scores, count), active);
+  let shares = graph.node('GatherElements', [scores, indices], { integers: { axis: 1 } });
+  if (normalized) {
+    shares = graph.node('Div', [shares, writeDivisor(context, router, shares)]);
   }
   if (scale !== 1) shares = graph.node('Mul', [shares, graph.scalar(scale, type)]);
-  const none = graph.node('Mul', [all, graph.scalar(0, type)]);
-  return graph.node('ScatterElements', [none, chosen, shares], { integers: { axis: 1 } });
+  const none = graph.node('Mul', [scores, graph.scalar(0, type)]);
+  return graph.node('ScatterElements', [none, indices, shares], { integers: { axis: 1 } });
+}
+
+function writeDivisor({ graph, type }: GraphContext, design: RouterDesign, shares: string): string {
+  const { smallestSum, epsilon } = design;
+  const sum = graph.node('ReduceSum', [shares, graph.integers(1)], { integers: { keepdims: 1 } });
+  const least = smallestSum === 0 ? sum : graph.node('Max', [sum, graph.scalar(smallestSum, type)]);
+  return epsilon === 0 ? least : graph.node('Add', [least, graph.scalar(epsilon, type)]);
+}
+
+/** The scores by which experts are chosen: −∞ in groups that are not. */
+function writeChoiceScores(
+  context: GraphContext,
+  { correction, groups }: RouterDesign,
+  scores: string,
+  count: number,
+): string {
+  const { graph, type } = context;
+  const corrected =
+    correction === null ? scores : graph.node('Add', [scores, vectorTensor(context, correction, count)]);
+  if (groups === null || groups.chosen === groups.count) return corrected;
+  const grouped = graph.node('Reshape', [corrected, graph.integers(-1, groups.count, count / groups.count)]);
+  const { values } = writeBest(context, grouped, groups.best);
+  const sums = graph.node('ReduceSum', [values, graph.integers(-1)], { integers: { keepdims: 0 } });
+  const { indices } = writeBest(context, sums, groups.chosen);
+  const zeros = graph.node('Mul', [sums, graph.scalar(0, type)]);
+  const ones = graph.node('Add', [
+    graph.node('GatherElements', [zeros, indices], { integers: { axis: 1 } }),
+    graph.scalar(1, type),
+  ]);
+  const marked = graph.node('ScatterElements', [zeros, indices, ones], { integers: { axis: 1 } });
+  const isChosen = graph.node('Greater', [
+    graph.node('Unsqueeze', [marked, graph.integers(2)]),
+    graph.scalar(0, type),
+  ]);
+  const allowed = graph.node('Where', [isChosen, grouped, graph.scalar(-Infinity, type)]);
+  return graph.node('Reshape', [allowed, graph.integers(-1, count)]);
+}
+
+/** The largest values of the last dimension. */
+function writeBest({ graph }: GraphContext, of: string, count: number) {
+  const outputs = [graph.newName('best'), graph.newName('chosen')];
+  graph.node('TopK', [of, graph.integers(count)], { outputs, integers: { axis: -1 } });
+  const [values = '', indices = ''] = outputs;
+  return { values, indices };
 }
 
 function writeShared(

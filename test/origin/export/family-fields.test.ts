@@ -51,6 +51,10 @@ const SWITCHED_OFF: Readonly<Record<string, readonly string[]>> = {
   'granitemoehybrid-mamba': ['intermediate_size', 'num_experts_per_tok', 'rope_parameters'],
   lfm2: ['full_attn_idxs'],
   'qwen3_next-types': ['intermediate_size'],
+  deepseek_v2: ['n_group', 'topk_group'],
+  dots1: ['max_window_layers'],
+  ernie4_5_moe: ['moe_layer_end_index'],
+  'deepseek_v2-groups': ['intermediate_size'],
   'lfm2-bias': ['block_ffn_dim_multiplier', 'block_multiple_of'],
 };
 

@@ -14,7 +14,7 @@ const textOf = ({ config }: FamilyCase): Fields => (config.text_config as Fields
 const designOf = (config: Fields) => describeFamily(config, new Set()).design;
 
 /** Families that rotate a share of each head. */
-const PARTIAL = /^(phi|phi3|stablelm|nemotron|glm|glm4|qwen3_next)(-|$)/;
+const PARTIAL = /^(phi|phi3|stablelm|nemotron|glm|glm4|glm4_moe|qwen3_next)(-|$)/;
 
 const FAMILIES = CASES.filter(({ name }) => !name.includes('-')).map(
   (one) => [one.name, textOf(one)] as const,
@@ -51,7 +51,7 @@ const OTHERS: readonly (readonly [name: string, fields: Fields])[] = [
 
 /** Fields that are read, without effect: several names of activations, windows of no size, … */
 const OTHERWISE =
-  /use_sliding_window|act(ivation)?(_function)?$|^hunyuan_v1_dense\.rope_theta|^falcon-new\.parallel_attn/;
+  /use_sliding_window|act(ivation)?(_function)?$|^hunyuan_v1_(dense|moe)\.rope_theta|^falcon-new\.parallel_attn/;
 
 describe('a field that the family does not read', () => {
   it.each(OTHERS)('is refused in %s if it says something else: %j', (name, fields: Fields) => {
@@ -81,9 +81,9 @@ describe('a field that the family does not read', () => {
 
   it.each(ROTATED)('may name the share of a head that is rotated in %s if it is all of it', (_, config) => {
     const design = designOf(config);
-    const { headSize } = attentionsOf(design)[0]!;
+    const { latent, headSize } = attentionsOf(design)[0]!;
     const { frequencies } = attentionsOf(design).flatMap(({ rotary }) => rotary ?? [])[0]!;
-    const share = (2 * frequencies.length) / headSize;
+    const share = (2 * frequencies.length) / (latent?.sharedSize ?? headSize);
     expect(designOf({ ...config, partial_rotary_factor: share })).toEqual(design);
     expect(() => designOf({ ...config, partial_rotary_factor: share / 2 })).toThrow(/partial_rotary_factor/);
   });

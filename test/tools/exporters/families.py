@@ -66,6 +66,16 @@ def longrope(pairs, **fields):
                 long_factor=[1 + i / 2 for i in range(pairs)]) | fields
 
 
+def latent(head=(40, 24, 32), heads=4, layers=2, hidden=96, **fields):
+    """Sizes of latent attention: `head` has the values of a head that are not rotated, those that are, and of values."""
+    plain, rotated, value = head
+    return dict(
+        hidden_size=hidden, num_attention_heads=heads, num_key_value_heads=heads, num_hidden_layers=layers,
+        intermediate_size=112, max_position_embeddings=POSITIONS, qk_nope_head_dim=plain, qk_rope_head_dim=rotated,
+        v_head_dim=value, kv_lora_rank=36, rope_theta=10000.0,
+    ) | fields
+
+
 ALTERNATING = ["sliding_attention", "full_attention"]
 
 #: YaRN and the scaling of queries as Ministral 3 writes them, with a shorter original context.
@@ -281,6 +291,44 @@ CASES = {
                                        position_embedding_type="rope", mamba_expand=3, mamba_conv_bias=False,
                                        layer_types=["mamba", "attention", "mamba"], mamba_n_heads=9, mamba_n_groups=3,
                                        mamba_d_head=32, mamba_d_state=16, residual_multiplier=0.5),
+    "deepseek_v2": latent(head=(48, 16, 32), q_lora_rank=None, n_routed_experts=7, num_experts_per_tok=3, n_shared_experts=2,
+                          moe_intermediate_size=40, first_k_dense_replace=1, routed_scaling_factor=1.0,
+                          topk_method="greedy", n_group=1, topk_group=1, norm_topk_prob=False,
+                          rope_scaling=YARN | dict(mscale=0.707, mscale_all_dim=0.707)),
+    "deepseek_v2-groups": latent(head=(40, 16, 24), q_lora_rank=48, n_routed_experts=12, num_experts_per_tok=3,
+                                 n_shared_experts=1, moe_intermediate_size=40, first_k_dense_replace=0,
+                                 routed_scaling_factor=2.5, topk_method="group_limited_greedy", n_group=4,
+                                 topk_group=2, norm_topk_prob=False, attention_bias=True),
+    "deepseek_v3": latent(q_lora_rank=56, n_routed_experts=12, num_experts_per_tok=4, n_shared_experts=1,
+                          moe_intermediate_size=40, first_k_dense_replace=1, routed_scaling_factor=2.5,
+                          n_group=4, topk_group=2, norm_topk_prob=True, topk_method="noaux_tc",
+                          scoring_func="sigmoid", rope_scaling=YARN | dict(mscale=1.0, mscale_all_dim=1.0)),
+    "deepseek_v3-halves": latent(head=(24, 16, 40), q_lora_rank=None, n_routed_experts=9, num_experts_per_tok=2,
+                                 n_shared_experts=2, moe_intermediate_size=40, first_k_dense_replace=2, layers=3,
+                                 routed_scaling_factor=1.5, n_group=3, topk_group=1, norm_topk_prob=False,
+                                 rope_interleave=False, attention_bias=True),
+    "minicpm3": latent(hidden=128, head=(32, 16, 32), q_lora_rank=48, scale_emb=6, scale_depth=1.4,
+                       dim_model_base=64, rms_norm_eps=1e-5, rope_scaling=longrope(8,
+                       original_max_position_embeddings=POSITIONS)),
+    "glm4_moe": sizes(head=64, heads=6, kv=2, layers=3, n_routed_experts=7, num_experts_per_tok=3, n_shared_experts=1,
+                      moe_intermediate_size=40, first_k_dense_replace=1, routed_scaling_factor=1.5, n_group=1,
+                      topk_group=1, norm_topk_prob=True, use_qk_norm=True, attention_bias=True,
+                      partial_rotary_factor=0.5, rope_theta=1e6),
+    "dots1": sizes(head=48, heads=4, kv=2, layers=3, n_routed_experts=9, num_experts_per_tok=3, n_shared_experts=2,
+                   moe_intermediate_size=40, first_k_dense_replace=1, routed_scaling_factor=2.5, n_group=3,
+                   topk_group=2, norm_topk_prob=True, scoring_func="noaux_tc", sliding_window=WINDOW,
+                   max_window_layers=2),
+    "ernie4_5_moe": sizes(head=64, heads=4, kv=1, layers=3, moe_num_experts=7, moe_k=3, moe_intermediate_size=40,
+                          moe_num_shared_experts=2, moe_layer_start_index=1, moe_layer_end_index=2,
+                          moe_layer_interval=1, use_bias=False, rope_theta=500000.0, moe_use_aux_free=True,
+                          moe_capacity=[7, 7, 7]),
+    "minimax_m2": sizes(head=64, heads=6, kv=2, num_local_experts=9, num_experts_per_tok=4, rotary_dim=32,
+                        rope_theta=5e6, scoring_func="sigmoid", use_routing_bias=True, shared_intermediate_size=0,
+                        qk_norm_type="per_layer", use_qk_norm=True, attn_type_list=[1, 1]),
+    "hunyuan_v1_moe": sizes(head=96, heads=4, kv=2, num_experts=7, moe_topk=[3, 3], use_mixed_mlp_moe=True,
+                            moe_intermediate_size=[112, 112], num_shared_expert=[1, 1], norm_topk_prob=True,
+                            rope_scaling=dict(type="dynamic", alpha=1000.0, factor=1.0, beta_fast=32, beta_slow=1,
+                                              mscale=1.0, mscale_all_dim=1.0)),
     "internlm2": square(heads=4, head=64, kv=2, bias=False, rope_theta=1e6,
                         rope_scaling=dict(type="dynamic", factor=2.0)),
     "minicpm": square(heads=4, head=64, kv=4, scale_emb=12, scale_depth=1.4, dim_model_base=128,

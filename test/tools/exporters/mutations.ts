@@ -52,7 +52,7 @@ const OBJECTS = [...FORMS, 'full_attention', 'sliding_attention'];
 const OUTPUTS = ['output_attentions', 'output_hidden_states', 'return_dict'];
 
 /** Families whose code is published beside their weights only: transformers cannot compute them. */
-const WITHOUT_CODE = /^(internlm2|minicpm)/;
+const WITHOUT_CODE = /^(internlm2|minicpm)(-|$)/;
 
 const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,0 +1,240 @@
+import { words } from '@continuo/shared/field-names.ts';
+import type { ConfigFields } from './config-fields.ts';
+import {
+  type LatentDesign,
+  type NormDesign,
+  type ProjectionDesign,
+  type RouterDesign,
+  type RowRange,
+  whole,
+} from './decoder-design.ts';
+import type { DecoderRow, Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
+import { projection } from './design-parts.ts';
+import { separate } from './expert-rows.ts';
+import { yarnMagnitude } from './rotary.ts';
+
+/** Families with latent attention. */
+
+/** Of the latent vectors: config.json does not have it. */
+const LATENT_EPSILON = 1e-6;
+
+interface LatentSizes {
+  readonly heads: number;
+  readonly rotated: number;
+  readonly plain: number;
+  readonly value: number;
+  readonly kvRank: number;
+  readonly queryRank: number | null;
+}
+
+function readLatentSizes({ fields, sizes }: RowContext, valueSize?: number): LatentSizes {
+  const [rotated, plain] = [fields.count('qk_rope_head_dim'), fields.count('qk_nope_head_dim')];
+  const value = fields.count('v_head_dim', valueSize);
+  if (value > rotated + plain) throw fields.fault('v_head_dim', `at most ${rotated + plain}`);
+  if (sizes.kvHeads !== sizes.heads) throw fields.fault('num_key_value_heads', `${sizes.heads}`);
+  fields.require('qk_head_dim', rotated + plain);
+  const kvRank = fields.count('kv_lora_rank');
+  return {
+    heads: sizes.heads,
+    rotated,
+    plain,
+    value,
+    kvRank,
+    queryRank: fields.optionalCount('q_lora_rank'),
+  };
+}
+
+/** The same rows of each head. */
+const ofHeads = (heads: number, size: number, parts: readonly RowRange[]): RowRange[] =>
+  Array.from({ length: heads }, (_, head) =>
+    parts.map(({ first, count }) => ({ first: head * size + first, count })),
+  ).flat();
+
+/**
+ * The rotated values of a head lie behind the others, but the operator for attention rotates the first ones.
+ * Scores do not depend on the order.
+ */
+function latentProjections(sizes: LatentSizes, biased: boolean) {
+  const { heads, rotated, plain, value, kvRank, queryRank } = sizes;
+  const norm = (name: string): NormDesign => ({
+    kind: 'rms',
+    epsilon: LATENT_EPSILON,
+    weight: whole(`${name}.weight`),
+    bias: null,
+    weightOffset: 0,
+  });
+  return (layer: string) => {
+    const name = `${layer}.self_attn`;
+    const rowsOf = (which: string, rows: readonly RowRange[], bias = false): ProjectionDesign => ({
+      weight: [{ tensor: `${name}.${which}.weight`, rows }],
+      bias: bias ? [{ tensor: `${name}.${which}.bias`, rows }] : null,
+    });
+    const query: LatentDesign['query'] =
+      queryRank === null
+        ? null
+        : {
+            width: queryRank,
+            projection: projection(`${name}.q_a_proj`, biased),
+            norm: norm(`${name}.q_a_layernorm`),
+          };
+    const down = (first: number, count: number) => rowsOf('kv_a_proj_with_mqa', [{ first, count }], biased);
+    const queryRows = [
+      { first: plain, count: rotated },
+      { first: 0, count: plain },
+    ];
+    const kvRows = (first: number, count: number) => ofHeads(heads, plain + value, [{ first, count }]);
+    return {
+      latent: {
+        query,
+        keyValue: { width: kvRank, projection: down(0, kvRank), norm: norm(`${name}.kv_a_layernorm`) },
+        sharedKey: down(kvRank, rotated),
+        sharedSize: rotated,
+        valueSize: value,
+      },
+      query: rowsOf(query === null ? 'q_proj' : 'q_b_proj', ofHeads(heads, plain + rotated, queryRows)),
+      key: rowsOf('kv_b_proj', kvRows(0, plain)),
+      value: rowsOf('kv_b_proj', kvRows(plain, value)),
+    };
+  };
+}
+
+/** YaRN's factor of all dimensions, which multiplies queries and keys here. */
+function scaleFactor(fields: ConfigFields): number {
+  const parameters = fields.inner('rope_parameters') ?? fields.inner('rope_scaling');
+  if (parameters === null) return 1;
+  const type = parameters.text('rope_type', parameters.text('type', 'default'));
+  if (type === 'default' || !parameters.has('mscale_all_dim')) return 1;
+  const share = parameters.number('mscale_all_dim');
+  return share === 0 ? 1 : yarnMagnitude(parameters.number('factor'), share) ** 2;
+}
+
+function latent(row: RowContext, options: { interleaved: boolean; valueSize?: number }): Differences {
+  const { fields } = row;
+  const sizes = readLatentSizes(row, options.valueSize);
+  const bias = fields.flag('attention_bias', false);
+  const headSize = sizes.rotated + sizes.plain;
+  return {
+    sizes: { headSize },
+    biases: { output: bias },
+    projections: latentProjections(sizes, bias),
+    attention: { scale: scaleFactor(fields) / Math.sqrt(headSize) },
+    rotary: { headSize: sizes.rotated, interleaved: options.interleaved },
+  };
+}
+
+/** Layers before first_k_dense_replace have one MLP. */
+export function denseFirst({ fields }: RowContext): Pick<Differences, 'layer'> {
+  const first = fields.number('first_k_dense_replace');
+  return { layer: (index) => ({ sparse: index >= first }) };
+}
+
+/** Experts as DeepSeek names them, with others that every token uses. */
+export function deepseekExperts(
+  fields: ConfigFields,
+  routing: NonNullable<ExpertsStyle['routing']>,
+  normalized: boolean,
+): ExpertsStyle {
+  return {
+    ...separate(fields, 'moe_intermediate_size', normalized),
+    counts: { experts: 'n_routed_experts', active: fields.count('num_experts_per_tok') },
+    routing: { ...routing, smallestSum: 1e-20, scale: fields.number('routed_scaling_factor') },
+    shared: {
+      name: 'mlp.shared_experts',
+      width: fields.count('moe_intermediate_size') * fields.count('n_shared_experts'),
+    },
+  };
+}
+
+/** Sigmoid scores with a correction, by groups: the routing of DeepSeek V3 and its relatives. */
+export const correctedExperts = (fields: ConfigFields): ExpertsStyle => ({
+  ...deepseekExperts(
+    fields,
+    {
+      scores: 'sigmoid',
+      groups: { count: fields.count('n_group'), chosen: fields.count('topk_group'), best: 2 },
+    },
+    fields.flag('norm_topk_prob'),
+  ),
+  correction: 'mlp.gate.e_score_correction_bias',
+});
+
+function groupLimit(fields: ConfigFields): RouterDesign['groups'] {
+  const isLimited = fields.choice('topk_method', { greedy: false, group_limited_greedy: true });
+  if (isLimited) return { count: fields.count('n_group'), chosen: fields.count('topk_group'), best: 1 };
+  fields.ignore('n_group', 'topk_group');
+  return null;
+}
+
+/** What published files say about training and about layers that predict further tokens. */
+export const DEEPSEEK_TRAINING = words(`
+  output_router_logits ep_size seq_aux aux_loss_alpha num_nextn_predict_layers num_mtp_layers
+`);
+
+const LATENT_SIZES = { headSize: ['qk_nope_head_dim'] };
+
+export const LATENT_ROWS: readonly DecoderRow[] = [
+  {
+    modelTypes: ['deepseek_v2'],
+    defaults: {
+      rms_norm_eps: 1e-6,
+      q_lora_rank: 1536,
+      first_k_dense_replace: 0,
+      routed_scaling_factor: 1,
+      topk_method: 'greedy',
+    },
+    sizeFields: LATENT_SIZES,
+    ignored: DEEPSEEK_TRAINING,
+    requires: {
+      moe_layer_freq: [1],
+      scoring_func: ['softmax'],
+      mlp_bias: [false],
+      // transformers does not read it, but published code does.
+      norm_topk_prob: [false],
+    },
+    differences: (row) => ({
+      ...latent(row, { interleaved: true }),
+      ...denseFirst(row),
+      experts: deepseekExperts(row.fields, { groups: groupLimit(row.fields) }, false),
+    }),
+  },
+  {
+    modelTypes: ['deepseek_v3'],
+    defaults: {
+      rms_norm_eps: 1e-6,
+      q_lora_rank: 1536,
+      first_k_dense_replace: 3,
+      routed_scaling_factor: 2.5,
+      norm_topk_prob: true,
+      n_group: 8,
+      topk_group: 4,
+    },
+    sizeFields: LATENT_SIZES,
+    ignored: DEEPSEEK_TRAINING,
+    requires: { moe_layer_freq: [1], scoring_func: ['sigmoid'], topk_method: ['noaux_tc'] },
+    differences: (row) => ({
+      ...latent(row, { interleaved: row.fields.flag('rope_interleave', true) }),
+      ...denseFirst(row),
+      experts: correctedExperts(row.fields),
+    }),
+  },
+  {
+    modelTypes: ['minicpm3'],
+    defaults: { rms_norm_eps: 1e-5, q_lora_rank: 768, scale_emb: 12, scale_depth: 1.4, dim_model_base: 256 },
+    sizeFields: LATENT_SIZES,
+    differences: (row) => {
+      const { fields, sizes } = row;
+      const { hidden, layers, heads } = sizes;
+      const common = latent(row, { interleaved: false, valueSize: Math.floor(hidden / heads) });
+      return {
+        ...common,
+        biases: { ...common.biases, mlp: fields.flag('mlp_bias', false) },
+        residualScale: (fields.optionalNumber('scale_depth') ?? Math.sqrt(layers)) / Math.sqrt(layers),
+        tied: true,
+        decoder: {
+          embeddingScale: fields.number('scale_emb'),
+          logitScale: (fields.optionalNumber('dim_model_base') ?? hidden) / hidden,
+        },
+      };
+    },
+  },
+];
