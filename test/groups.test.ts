@@ -22,7 +22,7 @@ test('a test that reaches workerd, a process or ONNX Runtime through other files
   expect(groupOf('test/worker/limits/limits.test.ts')).toBe('worker');
   expect(groupOf('test/origin/main.long.test.ts')).toBe('origin');
   expect(groupOf('test/origin/model/layouts.long.test.ts')).toBe('origin');
-  expect(groupOf('test/e2e/completions.test.ts')).toBe('e2e');
+  expect(groupOf('test/e2e/completions.long.test.ts')).toBe('e2e');
   expect(groupOf('test/worker/limits/quota/quota.test.ts')).toBe('unit');
   expect(groupOf('test/origin/engine/scheduling/step-plan.test.ts')).toBe('unit');
 });

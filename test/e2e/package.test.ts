@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
+import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { packageManifest } from '../../origin/cli/package/manifest.ts';
 import { startSystem } from '../support/system.ts';
@@ -25,22 +26,25 @@ describe('the package', () => {
     expect(statSync(path.dirname(path.join(folder, PAGE))).mode & 0o777).toBe(0o755);
   });
 
-  test('serves the page and completions with constraints outside a checkout', async () => {
+  test('serves the page, and to the official client completions, streams and constraints, outside a checkout', async () => {
     const system = await startSystem({}, null, [command, 'serve', '--no-open']);
     try {
       const page = await fetch(system.url, { headers: { accept: 'text/html' } });
       expect(await page.text()).toContain('<script type="module"');
-      const answer = await fetch(`${system.url}/v1/completions`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
-        body: JSON.stringify({
-          model: 'default',
-          prompt: 'The end',
-          max_tokens: 8,
-          grammar: 'root ::= "x" "y"',
-        }),
+      const { completions } = new OpenAI({
+        baseURL: `${system.url}/v1`,
+        apiKey: system.apiKey,
+        maxRetries: 0,
       });
-      expect(await answer.json()).toMatchObject({ choices: [{ text: 'xy', finish_reason: 'stop' }] });
+      const request = { model: 'default', prompt: 'The end', max_tokens: 8, seed: 1 };
+      const plain = await completions.create(request);
+      let streamed = '';
+      for await (const { choices } of await completions.create({ ...request, stream: true }))
+        streamed += choices[0]?.text ?? '';
+      expect(streamed).toBe(plain.choices[0]?.text);
+      const constraint = { grammar: 'root ::= "x" "y"' };
+      const constrained = await completions.create({ ...request, ...constraint });
+      expect(constrained.choices).toMatchObject([{ text: 'xy', finish_reason: 'stop' }]);
     } finally {
       await system.stop();
     }

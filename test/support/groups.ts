@@ -28,16 +28,25 @@ const FOLDERS: Readonly<Record<string, Group>> = {
 const IMPORT =
   /^(?:import|export)\s(?!type\s)(?:[^'";]*?\sfrom\s)?'([^']+)'|\bimport\('([^']+)'\)|\bnew URL\('(\.[^']+\.ts)', import\.meta\.url\)/gm;
 
+/** Imports of the files that were read: most files are reached from many tests. */
+const read = new Map<string, readonly string[]>();
+
 /** Modules that a file loads: paths from the repository's root, or package names. */
-function importsOf(file: string): string[] {
-  if (!file.endsWith('.ts') || !existsSync(file)) return [];
-  return [...readFileSync(file, 'utf8').matchAll(IMPORT)].map((match) => {
+function importsOf(file: string): readonly string[] {
+  const known = read.get(file);
+  if (known !== undefined) return known;
+  const imports = !file.endsWith('.ts') || !existsSync(file) ? [] : readImports(file);
+  read.set(file, imports);
+  return imports;
+}
+
+const readImports = (file: string): string[] =>
+  [...readFileSync(file, 'utf8').matchAll(IMPORT)].map((match) => {
     const name = (match[1] ?? match[2] ?? match[3])!;
     const own = fileOfPackage(name);
     if (own !== null) return own;
     return name.startsWith('.') ? path.posix.join(path.posix.dirname(file), name) : name;
   });
-}
 
 /** @throws if the file can start something and its folder has no group */
 export function groupOf(file: string): Group {

@@ -84,28 +84,6 @@ describe('a long text', () => {
   });
 });
 
-test('the size of a prompt is shown however many contexts it fills', async ({ visit }) => {
-  const { page } = await visit('/');
-  await textOf(page).waitFor();
-  const write = (text: string) =>
-    page.evaluate((all) => {
-      const data = new DataTransfer();
-      data.setData('text/plain', all);
-      const editor = document.querySelector('.text-editor')!.shadowRoot!.querySelector('.cm-content')!;
-      editor.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true }));
-    }, text);
-  for (const [count, shown] of [
-    [1_000, /^Prompt: 1,0\d\d of 2,048 tokens$/],
-    [12_000, /^Prompt: 1[23],\d\d\d of 2,048 tokens$/],
-    [600_000, /^Prompt: many times the 2,048 tokens$/],
-  ] as const) {
-    await typeInto(textOf(page), '');
-    await page.keyboard.press('Delete');
-    await write('king '.repeat(count));
-    await page.getByText(shown).waitFor();
-  }
-});
-
 describe('for those who do not see colours', () => {
   test('forced colours show probabilities as lines, and white space has signs', async ({ visit }) => {
     const { page } = await visit('/');

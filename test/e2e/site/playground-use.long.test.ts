@@ -104,7 +104,7 @@ describe('the playground, by hand', () => {
     expect(stayedInCompare).toBe(1);
   });
 
-  test('alternatives open without moving the text, wherever the cursor is, and close when a change takes their token', async ({
+  test('in low windows, alternatives open without moving the text, close when a change takes their token, and fit beside it', async ({
     visit,
   }) => {
     const site = await visit('/', { height: 360, touch: true });
@@ -120,6 +120,17 @@ describe('the playground, by hand', () => {
     await expect.poll(scrolled).toBe(20);
     await typeInto(textOf(page), PROMPT);
     await popover(page).waitFor({ state: 'detached' });
+
+    await page.setViewportSize({ width: 1280, height: 480 });
+    await typeInto(textOf(page), 'A 😀');
+    await button(page, 'Score text').click();
+    const several = textOf(page).locator('.token', { hasText: '😀' });
+    await several.hover();
+    await popover(page).getByText('f0').first().waitFor();
+    const { y, height } = (await popover(page).boundingBox())!;
+    const character = (await several.boundingBox())!;
+    expect(y).toBeGreaterThan(character.y + character.height - 8);
+    expect(y + height).toBeLessThanOrEqual(480);
     expect(site.consoleErrors).toEqual([]);
   });
 
@@ -144,21 +155,6 @@ describe('the playground, by hand', () => {
     await expect.poll(distance).toBeLessThan(8);
     await page.mouse.wheel(0, -2_000);
     await popover(page).waitFor({ state: 'hidden' });
-  });
-
-  test('the alternatives of a character of several tokens fit beside it in a low window', async ({
-    visit,
-  }) => {
-    const { page } = await visit('/', { height: 480 });
-    await typeInto(textOf(page), 'A 😀');
-    await button(page, 'Score text').click();
-    const token = textOf(page).locator('.token', { hasText: '😀' });
-    await token.hover();
-    await popover(page).getByText('f0').first().waitFor();
-    const { y, height } = (await popover(page).boundingBox())!;
-    const character = (await token.boundingBox())!;
-    expect(y).toBeGreaterThan(character.y + character.height - 8);
-    expect(y + height).toBeLessThanOrEqual(480);
   });
 
   test('line breaks of Windows stay in what the model writes, and become plain ones in pasted text', async ({
@@ -191,7 +187,9 @@ describe('the playground, by hand', () => {
     expect(site.consoleErrors).toEqual([]);
   });
 
-  test('controls and key caps are whole at 390 and 820 pixels', async ({ visit }) => {
+  test('controls, key caps and examples are whole, and stand at the edge of the text, in narrow and wide windows', async ({
+    visit,
+  }) => {
     for (const width of [390, 820]) {
       const { page } = await visit('/', { width, touch: width === 390 });
       await textOf(page).waitFor();
@@ -221,6 +219,30 @@ describe('the playground, by hand', () => {
         .locator('kbd')
         .evaluateAll((caps) => caps.map((cap) => cap.getBoundingClientRect().height));
       expect(Math.max(...heights)).toBeLessThan(24);
+    }
+
+    const { page } = await visit('/');
+    for (const width of [1280, 1024, 900]) {
+      await page.setViewportSize({ width, height: 800 });
+      const cards = page.locator('.example');
+      await cards.first().waitFor();
+      const lefts = await cards.evaluateAll((all) => all.map((card) => card.getBoundingClientRect().left));
+      expect([1, 3], `columns at ${width} pixels`).toContain(new Set(lefts).size);
+      const code = await cards.nth(1).locator('code').innerText();
+      expect(code).toContain('\n    """');
+      const heading = await page.getByRole('heading', { name: 'Write the beginning' }).boundingBox();
+      await cards.first().click();
+      const textLeft = await page
+        .locator('.cm-line')
+        .first()
+        .evaluate((line) => {
+          const range = document.createRange();
+          range.selectNodeContents(line);
+          return range.getBoundingClientRect().left;
+        });
+      expect(Math.abs(textLeft - heading!.x), `edge at ${width} pixels`).toBeLessThan(2);
+      await typeInto(textOf(page), '');
+      await page.keyboard.press('Delete');
     }
   });
 
@@ -287,10 +309,11 @@ describe('the playground, by hand', () => {
     await expect.poll(() => shown(third)).toBe('The text of the second tab');
   });
 
-  test('a text goes to Tree, with a branch to Compare, with an answer back, and undo keeps the first text', async ({
+  test('a text goes to Tree, with a branch to Compare, which sends nothing while a dialog is open, with an answer back, and undo keeps the first text', async ({
     visit,
   }) => {
-    const { page } = await visit('/');
+    const site = await visit('/');
+    const { page } = site;
     await typeInto(textOf(page), PROMPT);
     await button(page, 'More').click();
     await button(page, 'Open in Tree').click();
@@ -308,11 +331,20 @@ describe('the playground, by hand', () => {
     await button(page, 'Open in Compare').click();
     const prompt = page.getByRole('textbox', { name: 'Prompt' });
     await expect.poll(() => prompt.inputValue()).toBe(branch);
+    const sent = () => site.requestedUrls.filter((url) => url.endsWith('/v1/completions')).length;
+    const before = sent();
+    await page.getByRole('button', { name: /^Key/ }).click();
+    await page.locator('input[type=password]:focus').waitFor();
     await page.keyboard.press('Control+Enter');
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await prompt.press('Control+Enter');
     const answer = page.getByRole('region', { name: 'Answer of A' });
     // A token of line breaks has no width, so it counts as hidden.
     await answer.getByRole('option').first().waitFor({ state: 'attached' });
     await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+    // One for each side.
+    expect(sent() - before).toBe(2);
     const answered = await answer.getByRole('option').allTextContents();
     await button(page, 'Open A in').click();
     await button(page, 'Open in Playground').locator('visible=true').click();
@@ -320,24 +352,5 @@ describe('the playground, by hand', () => {
     await expect.poll(() => textOf(page).locator('.token').count()).toBeGreaterThan(10);
     await button(page, 'Undo').click();
     await expect.poll(() => shown(page)).toBe(PROMPT);
-  });
-
-  test('Compare sends nothing while a dialog is open', async ({ visit }) => {
-    const site = await visit('/');
-    const { page } = site;
-    await page.getByRole('link', { name: 'Compare' }).click();
-    await page.getByRole('heading', { name: 'Compare' }).waitFor();
-    await page.keyboard.type(PROMPT);
-    await page.getByRole('button', { name: /^Key/ }).click();
-    await page.locator('input[type=password]:focus').waitFor();
-    await page.keyboard.press('Control+Enter');
-    await page.keyboard.press('Escape');
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
-    const prompt = page.getByRole('textbox', { name: 'Prompt' });
-    await expect.poll(() => prompt.inputValue()).toBe(PROMPT);
-    await prompt.press('Control+Enter');
-    await page.getByText('tokens in common').waitFor();
-    // One for each side.
-    expect(site.requestedUrls.filter((url) => url.endsWith('/v1/completions'))).toHaveLength(2);
   });
 });

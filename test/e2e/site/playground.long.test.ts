@@ -33,7 +33,7 @@ async function visitWith(page: Page, parameters: Record<string, unknown>, link: 
 }
 
 describe('the playground', () => {
-  test('continues the text in place, token by token, and one undo takes the completion back', async ({
+  test('continues the text in place, token by token, one undo takes the completion back, and a stop frees the slot', async ({
     visit,
     system,
   }) => {
@@ -57,12 +57,8 @@ describe('the playground', () => {
     await expect.poll(() => shown(page)).toMatch(new RegExp(`^${PROMPT}`));
     await textOf(page).press('Control+z');
     await expect.poll(() => shown(page)).toBe(PROMPT);
-  });
 
-  test('stop ends the stream and frees its slot', async ({ visit, system }) => {
-    const { page } = await visit('/');
-    await visitWith(page, { max_tokens: 1900, ignore_eos: true }, `${system.url}/#key=${system.apiKey}`);
-    await typeInto(textOf(page), PROMPT);
+    await typeInto(page.getByLabel('max_tokens', { exact: true }), '1900');
     await complete(page);
     await status(page).getByText('Streaming').waitFor();
     await expect.poll(() => runningSequences(system)).toBe(1);

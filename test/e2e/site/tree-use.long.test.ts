@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
-import { typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -150,40 +149,6 @@ describe('the tree view, by hand', () => {
       await site.screenshot(`tree-wide-${width}`);
     }
     await expect.poll(() => page.locator('.branch-text').first().textContent()).toMatch(/^↵↵ The wolf/);
-  });
-
-  test('all parameters of a stream are sent for branches, also by a retry', async ({ visit }) => {
-    const { page } = await visit('/');
-    await startTree(page);
-    await page.keyboard.press('p');
-    const dialog = page.getByRole('dialog', { name: 'Parameters of branches' });
-    await dialog.locator('summary', { hasText: 'Sampling' }).click();
-    await typeInto(dialog.getByLabel('top_k', { exact: true }), '7');
-    await dialog.locator('summary', { hasText: 'Penalties' }).click();
-    await typeInto(dialog.getByRole('textbox', { name: 'repetition_penalty' }), '1.3');
-    await dialog.getByText('echo', { exact: true }).waitFor({ state: 'detached' });
-    await page.keyboard.press('Escape');
-    const error = { message: 'Wait.', type: 'requests', param: null, code: 'rate_limit_exceeded' };
-    await page.route(
-      '**/v1/completions',
-      (route) => route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json: { error } }),
-      { times: 1 },
-    );
-    await page.keyboard.press('g');
-    const alert = page.getByRole('alert');
-    await alert.getByText('Wait.').waitFor();
-    await expect.poll(() => rows(page).count()).toBe(5);
-    const sent = page.waitForRequest('**/v1/completions');
-    await alert.getByRole('button', { name: 'Retry', exact: true }).click();
-    const body = { n: 4, top_k: 7, repetition_penalty: 1.3, max_tokens: 24, min_p: 0.05 };
-    expect((await sent).postDataJSON()).toMatchObject(body);
-    await alert.waitFor({ state: 'detached' });
-    await rows(page).nth(8).waitFor();
-    await untilGrown(page);
-    await page.reload();
-    await rows(page).first().waitFor();
-    await page.keyboard.press('p');
-    await expect.poll(() => dialog.getByLabel('top_k', { exact: true }).inputValue()).toBe('7');
   });
 
   test('the graph shows each node in the middle of its children, and the keys walk it', async ({ visit }) => {

@@ -68,12 +68,14 @@ describe('the tokenizer', () => {
   test.each([
     ['/tokenize', 'prompt', { prompt: '7 '.repeat(300), addSpecialTokens: true }],
     ['/detokenize', 'tokens', { tokens: Array<number>(257).fill(1) }],
-  ])('%s refuses more tokens than four contexts', async (path, param, fields) => {
+  ])('%s refuses more tokens than four contexts, and names their number', async (path, param, fields) => {
     const body = { model: 'tiny', ...fields };
     expect(await origin.error(path, { body })).toMatchObject({
       status: 400,
       param,
-      message: expect.stringContaining('Expected at most 256, 4 times the context of this model.'),
+      message: expect.stringMatching(
+        /: \d+ tokens\. Expected at most 256, 4 times the context of this model\.$/,
+      ),
     });
   });
 

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
@@ -53,8 +52,8 @@ export interface SitePage {
   readonly requestedUrls: readonly string[];
   /** Runs axe-core on the current state of the page. Returns one line per violation. */
   violations(): Promise<string[]>;
-  /** Writes NAME-SCHEME-WIDTH.png to TEST_SCREENSHOTS or a removed folder. Returns the path. */
-  screenshot(name: string): Promise<string>;
+  /** Writes NAME-SCHEME-WIDTH.png to the folder TEST_SCREENSHOTS, if it is set. */
+  screenshot(name: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -99,10 +98,8 @@ export async function openPage(
     requestedUrls,
     violations: () => violationsOf(page),
     screenshot: async (name) => {
-      const folder = process.env.TEST_SCREENSHOTS || path.join(tmpdir(), 'screenshots');
-      const file = path.join(folder, `${name}-${scheme}-${width}.png`);
-      await page.screenshot({ path: file });
-      return file;
+      const folder = process.env.TEST_SCREENSHOTS;
+      if (folder) await page.screenshot({ path: path.join(folder, `${name}-${scheme}-${width}.png`) });
     },
     close: () => context.close(),
   };
@@ -164,8 +161,8 @@ export const storedText = (page: Page): Promise<string> =>
 
 async function violationsOf(page: Page): Promise<string[]> {
   // The protocol runs this outside the page's Content-Security-Policy.
-  await page.evaluate(`${AXE}; undefined`);
-  const { violations } = await page.evaluate<AxeResults>('axe.run()');
+  if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(`${AXE}; undefined`);
+  const { violations } = await page.evaluate<AxeResults>("axe.run({ resultTypes: ['violations'] })");
   return violations.map(({ id, help, nodes }) => {
     const places = nodes.map(({ target, failureSummary }) => `${target.join(' ')} (${failureSummary})`);
     return `${id}: ${help}: ${places.join('; ')}`;

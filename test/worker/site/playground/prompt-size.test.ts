@@ -68,7 +68,8 @@ test('the size of an infill is that of the text on both sides of the mark', asyn
 });
 
 test.each([
-  [400, 'prompt', 'The prompt is too long: 812 tokens are more than 400.', 'Prompt: 812 of 100 tokens'],
+  [400, 'prompt', "Invalid 'prompt': 812 tokens. Expected at most 400.", 'Prompt: 812 of 100 tokens'],
+  [400, 'prompt', "Invalid 'prompt': string too long.", 'Prompt: many times the 100 tokens'],
   [413, null, 'The body is too large.', 'Prompt: many times the 100 tokens'],
   [404, null, 'There is no such path.', ''],
 ])(

@@ -2,8 +2,8 @@ import { type ComponentChild, type ContainerNode, options, render } from 'preact
 import { onTestFinished, vi } from 'vitest';
 
 /**
- * Renders components without a browser: what they show, and what their buttons and fields do. Layout, focus
- * and keys need a browser.
+ * Renders components without a browser: what they show, and what their buttons, fields and own keys do.
+ * Layout, focus and the keys of the browser need one.
  */
 
 type Listener = (this: SmallNode, event: object) => void;
@@ -23,6 +23,7 @@ export class SmallNode {
   readonly oninput = null;
   readonly onchange = null;
   readonly onblur = null;
+  readonly onkeydown = null;
   value = '';
   readonly #listeners = new Map<string, Listener>();
 
@@ -42,6 +43,12 @@ export class SmallNode {
   get nextSibling(): SmallNode | null {
     const siblings = this.parentNode?.childNodes ?? [];
     return siblings[siblings.indexOf(this) + 1] ?? null;
+  }
+  get children(): SmallNode[] {
+    return this.childNodes.filter(({ nodeType }) => nodeType === 1);
+  }
+  get lastElementChild(): SmallNode | null {
+    return this.children.at(-1) ?? null;
   }
   get textContent(): string {
     return this.data + this.childNodes.map((child) => child.textContent).join('');
@@ -81,15 +88,29 @@ export class SmallNode {
     this.#listeners.delete(name);
   }
 
+  /** Nothing has a place. */
+  getBoundingClientRect(): Readonly<Record<string, number>> {
+    return { left: 0, top: 0, right: 0, bottom: 0, width: 0, height: 0 };
+  }
+  closest(): SmallNode {
+    return this;
+  }
+  /** Dialogs are open as long as they are rendered. */
+  showModal(): void {}
+  close(): void {}
+
   /** Elements in the order of the page. */
   *elements(): Generator<SmallNode> {
     if (this.nodeType === 1) yield this;
     for (const child of this.childNodes) yield* child.elements();
   }
-  dispatch(type: string): void {
-    this.#listeners.get(type)?.call(this, { type, currentTarget: this, target: this });
+  dispatch(type: string, event: object = {}): void {
+    const common = { type, currentTarget: this, target: this, stopPropagation: () => undefined };
+    this.#listeners.get(type)?.call(this, { ...common, ...event });
   }
 }
+
+const FIELDS = ['input', 'textarea', 'select'];
 
 export interface Rendered {
   /** All text. */
@@ -119,6 +140,8 @@ export function rendered(child: ComponentChild): Rendered {
     createTextNode: (text: string) => new SmallNode(3, '', text),
   };
   vi.stubGlobal('document', document);
+  vi.stubGlobal('innerWidth', 0);
+  vi.stubGlobal('innerHeight', 0);
   const container = root as unknown as ContainerNode;
   render(child, container);
   onTestFinished(() => render(null, container));
@@ -127,9 +150,12 @@ export function rendered(child: ComponentChild): Rendered {
       ({ localName, textContent }) => localName === name && textContent.includes(part),
     );
   const field = (label: string) =>
-    [...root.elements()].find(({ localName, id, attributes }) => {
-      if (localName !== 'input' && localName !== 'textarea') return false;
-      const [named] = all('label').filter((each) => each.attributes.get('for') === id);
+    [...root.elements()].find((element) => {
+      const { localName, id, attributes } = element;
+      if (!FIELDS.includes(localName)) return false;
+      const [named] = all('label').filter(
+        (each) => each.contains(element) || (id && each.attributes.get('for') === id),
+      );
       return (attributes.get('aria-label') ?? named?.textContent) === label;
     })!;
   return {

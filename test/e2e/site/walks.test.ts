@@ -5,7 +5,7 @@ import { WALKS } from './walks.ts';
 // Its start is not a part of the first walk's time.
 sharedSystem();
 
-test('the comparison works, is accessible, and loads without an error and from this host only', ({
-  visit,
-  system,
-}) => WALKS.comparison(visit, { scheme: 'light', width: 1280 }, system));
+test.for(Object.entries(WALKS))(
+  'the %s works, is accessible, and loads without an error and from this host only',
+  async ([, walk], { visit, system }) => walk(visit, { scheme: 'light', width: 1280 }, system),
+);
