@@ -1,4 +1,4 @@
-import type { TenantLimiter } from '@continuo/limits/isolate-limiter.ts';
+import type { IsolateLimiter } from '@continuo/limits/isolate-limiter.ts';
 import type { RecentBlock } from '@continuo/limits/recent-blocks.ts';
 import type { Backoff } from '@continuo/shared/retry.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
@@ -49,7 +49,7 @@ export interface RequestContext {
   readonly catalogue: Promise<Catalogue>;
   readonly keys: KeyDirectory;
   readonly prices: PriceList;
-  readonly limiterOf: (tenantId: string) => TenantLimiter;
+  readonly limiterOf: (tenantId: string) => IsolateLimiter;
   readonly recentBlock: RecentBlock;
   readonly backoff: Backoff;
   readonly reply: Reply;

@@ -3,7 +3,7 @@ import { isOverloaded } from '@continuo/shared/retry.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { endUserOf } from './end-user.ts';
 import type { HeldRequest } from './held-request.ts';
-import type { TenantLimiter } from './isolate-limiter.ts';
+import type { IsolateLimiter } from './isolate-limiter.ts';
 import { limitError, limiterOverloaded, type Refusal, unchecked } from './limit-errors.ts';
 import { BUDGETS, type Budget } from './quota/budget.ts';
 import type { Claimant, EndUser, ReservationResult, Spend } from './quota/protocol.ts';
@@ -20,7 +20,7 @@ export const hasLimit = (limits: Subject['limits'], resources: readonly Budget['
 
 /** A request for a reservation: who asks, with the limits that apply now, and what for. */
 export class Claim {
-  readonly limiter: TenantLimiter;
+  readonly limiter: IsolateLimiter;
   /** A limit of tokens applies to the request, or one of money if its tokens cost any. */
   readonly limitsSpend: boolean;
   readonly context: HeldRequest;

@@ -1,5 +1,5 @@
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { TenantLimiter } from './isolate-limiter.ts';
+import type { IsolateLimiter } from './isolate-limiter.ts';
 import type { LimiterCaller } from './limiter-client.ts';
 import type { RecentBlock } from './recent-blocks.ts';
 
@@ -16,7 +16,7 @@ export interface HeldRequest extends LimiterCaller {
     measure<T>(name: string, work: () => Promise<T>): Promise<T>;
     set(name: string, ms: number): void;
   };
-  readonly limiterOf: (tenantId: string) => TenantLimiter;
+  readonly limiterOf: (tenantId: string) => IsolateLimiter;
   readonly recentBlock: RecentBlock;
   /** Returns the caller as the database has it now. */
   currentPrincipal(caller: Principal): Promise<Principal>;

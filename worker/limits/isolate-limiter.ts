@@ -36,9 +36,6 @@ const UNHEARD: Settlement = {
 /** The answer to a request for a reservation, which has this id. */
 export type Reserved = ReservationResult & { readonly requestId: string };
 
-/** An isolate's side of a tenant's limiter, without what only its class sees. */
-export type TenantLimiter = Omit<IsolateLimiter, 'isIdle'>;
-
 /** One isolate's side of a tenant's limiter: it decides from slices, and asks the object for the rest. */
 export class IsolateLimiter {
   readonly #budgets: LocalBudgets;

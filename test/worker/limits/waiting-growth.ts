@@ -1,6 +1,6 @@
 import type { Claim } from '../../../worker/limits/claim.ts';
 import { Growth } from '../../../worker/limits/growth.ts';
-import type { TenantLimiter } from '../../../worker/limits/isolate-limiter.ts';
+import type { IsolateLimiter } from '../../../worker/limits/isolate-limiter.ts';
 import { NOTHING } from '../../../worker/limits/quota/budget.ts';
 import type { ReservationResult, Spend } from '../../../worker/limits/quota/protocol.ts';
 import { Reservation } from '../../../worker/limits/reservation.ts';
@@ -18,7 +18,7 @@ const REFUSED: ReservationResult = {
 export function waitingGrowth(reserved: Spend = NOTHING, answer: 'refusal' | 'none' = 'refusal') {
   const grown: Spend[] = [];
   let slice = 0;
-  const limiter: Pick<TenantLimiter, 'extend' | 'raise'> = {
+  const limiter: Pick<IsolateLimiter, 'extend' | 'raise'> = {
     extend: ({ tokens }) => {
       const more = { tokens: Math.min(tokens, slice), money: 0 };
       if (more.tokens > 0) grown.push(more);

@@ -113,12 +113,7 @@ export function draw(
   now: number,
 ): QuotaReservation {
   const { subjects, left } = slice;
-  change(state, slice, {
-    requests: -Math.min(1, left.requests ?? 0),
-    slots: -Math.min(1, left.slots ?? 0),
-  });
-  const first = drawSpend(state, slice, spend, now);
-  charge(state, subjects, { requests: 1, slots: 1 }, first);
+  const first = take(state, slice, { requests: 1, slots: 1, ...spend }, now);
   const expiresAt = now + slice.ttlMs;
   const limited = typeof left.tokens === 'number' || typeof left.money === 'number';
   const reservation = { id, subjects, charges: [first], limited, expiresAt };
@@ -126,18 +121,18 @@ export function draw(
   return reservation;
 }
 
-/** Turns a part of the slice into a charge of a request. */
-export function drawSpend(state: QuotaState, slice: Slice, spend: Spend, now: number): Charge {
-  const { subjects, ended, day, month } = slice;
-  const second = ended ? slice.second : momentOf(now).second;
-  const drawn = { ...spend, second, day, month };
-  change(
-    state,
-    slice,
-    eachOf((name) => -Math.min(spend[name], slice.left[name] ?? 0)),
-  );
-  charge(state, subjects, spend, drawn);
-  return drawn;
+/** Turns a part of the slice into a charge of a running request. */
+export const drawSpend = (state: QuotaState, slice: Slice, spend: Spend, now: number): Charge =>
+  take(state, slice, spend, now);
+
+function take(state: QuotaState, slice: Slice, cost: Spend & Cost, now: number): Charge {
+  const { subjects, ended, day, month, left } = slice;
+  const at = { second: ended ? slice.second : momentOf(now).second, day, month };
+  const taken: Amounts = { requests: 0, tokens: 0, money: 0, slots: 0 };
+  for (const name of RESOURCES) taken[name] = Math.min(cost[name] ?? 0, left[name] ?? 0);
+  change(state, slice, costOf(taken, -1));
+  charge(state, subjects, cost, at);
+  return { tokens: cost.tokens, money: cost.money, ...at };
 }
 
 /** Returns the slot and the unused part of a settled request to its slice. */

@@ -82,7 +82,7 @@ export function charge(state: QuotaState, subjects: readonly string[], cost: Cos
     const subject = subjectState(state, id);
     for (const { name, resource, window } of BUDGETS) {
       const amount = cost[resource];
-      if (amount !== undefined) add(subject[name], window, at, amount);
+      if (amount) add(subject[name], window, at, amount);
     }
     state.subjects.set(id, subject);
   }

@@ -34,7 +34,11 @@ function cellOf(window: Window, at: Moment): number {
 /** Returns the sum of the window at a moment. */
 export function used(meter: Meter, window: Window, at: Moment): number {
   const first = cellOf(window, at) - CELLS[window] + 1;
-  return meter.reduce((sum, [cell, amount]) => (cell >= first ? sum + amount : sum), 0);
+  let sum = 0;
+  // From the end, and without patterns: this runs for every budget of every decision.
+  for (let place = meter.length - 1; place >= 0 && meter[place]![0] >= first; place -= 1)
+    sum += meter[place]![1];
+  return sum;
 }
 
 /** Adds an amount; a negative one corrects an earlier one. Has no effect if its cell has left the window. */
@@ -46,7 +50,7 @@ export function add(meter: Meter, window: Window, at: Moment, amount: number): v
     meter.push([cell, amount]);
   } else {
     // The clock may have stepped back.
-    const place = meter.findLastIndex(([start]) => start <= cell);
+    const place = meter.findLastIndex((entry) => entry[0] <= cell);
     const entry = meter[place];
     if (entry?.[0] === cell) entry[1] += amount;
     else if (cell > last[0] - CELLS[window]) meter.splice(place + 1, 0, [cell, amount]);
