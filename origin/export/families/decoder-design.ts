@@ -206,6 +206,28 @@ export interface StateSpaceDesign extends RecurrenceShape {
   /** before-gate: output(norm(y) · silu(gate)). */
   readonly normPlace: 'after-gate' | 'before-gate';
   readonly output: ProjectionDesign;
+  /** Null = all are 1. */
+  readonly multipliers: StateSpaceMultipliers | null;
+}
+
+/** Factors of what the layer reads, of the results of its input projections, and of its result. */
+export interface StateSpaceMultipliers {
+  readonly input: number;
+  readonly gate: number;
+  readonly value: number;
+  readonly key: number;
+  readonly query: number;
+  readonly step: number;
+  readonly output: number;
+}
+
+/** Attention beside a state space (Falcon H1): outputFactor · attention(inputFactor · x) + stateSpace(x). */
+export interface ParallelDesign {
+  readonly kind: 'parallel';
+  readonly attention: AttentionDesign;
+  readonly inputFactor: number;
+  readonly outputFactor: number;
+  readonly stateSpace: StateSpaceDesign;
 }
 
 /** f in f(gate) · up, or f(up) without a gate. */
@@ -246,6 +268,8 @@ export interface MlpDesign {
    * not used. Absent = f(gate) · up.
    */
   readonly clippedSwiglu?: { readonly alpha: number; readonly limit: number };
+  /** Falcon H1: y = output · down(f(gate · gate(x)) · up(x)). Absent = both are 1. */
+  readonly multipliers?: { readonly gate: number; readonly output: number };
 }
 
 /** Chooses the experts of a token and weighs their results. */
@@ -280,7 +304,12 @@ export interface ExpertsDesign {
   readonly shared: { readonly mlp: MlpDesign; readonly gate: ProjectionDesign | null } | null;
 }
 
-export type MixerDesign = AttentionDesign | ConvolutionDesign | LinearAttentionDesign | StateSpaceDesign;
+export type MixerDesign =
+  | AttentionDesign
+  | ConvolutionDesign
+  | LinearAttentionDesign
+  | StateSpaceDesign
+  | ParallelDesign;
 
 export interface LayerDesign {
   /** What a token reads of earlier ones. */
@@ -306,7 +335,10 @@ export interface LayerDesign {
 
 /** Returns the attention of the layers that have it, of one at least. */
 export const attentionsOf = ({ layers }: Pick<DecoderDesign, 'layers'>): readonly AttentionDesign[] =>
-  layers.flatMap(({ attention }) => (attention.kind === 'attention' ? attention : []));
+  layers.flatMap(({ attention: mixer }) => {
+    if (mixer.kind === 'parallel') return mixer.attention;
+    return mixer.kind === 'attention' ? mixer : [];
+  });
 
 export interface DecoderDesign {
   /** Rows of embedding and head. */

@@ -5,6 +5,8 @@ import type {
   DecoderDesign,
   LayerDesign,
   MixerDesign,
+  MlpDesign,
+  ParallelDesign,
   RouterDesign,
 } from './decoder-design.ts';
 import type { RotaryOptions } from './rotary.ts';
@@ -67,6 +69,7 @@ export interface Differences {
   readonly transposed?: boolean;
   /** Fused: gate and up are the two halves of `names.gateUp`. Plain: without gate. */
   readonly mlp?: 'gated' | 'fused' | 'plain';
+  readonly mlpMultipliers?: NonNullable<MlpDesign['multipliers']>;
   /** Field of the activation, or the activation of every layer. */
   readonly activation?: string | ((layer: string) => Activation);
   readonly headNorm?: HeadNormStyle | null;
@@ -98,7 +101,9 @@ export interface LayerDifferences {
   /** False = an MLP in a model with experts. */
   readonly sparse?: boolean;
   /** In place of attention. */
-  readonly mixer?: Exclude<MixerDesign, AttentionDesign> | null;
+  readonly mixer?: Exclude<MixerDesign, AttentionDesign | ParallelDesign> | null;
+  /** Beside attention. */
+  readonly parallel?: Omit<ParallelDesign, 'kind' | 'attention'>;
 }
 
 export interface NormStyle {

@@ -7,6 +7,7 @@ import {
   type DecoderDesign,
   type HeadNormDesign,
   type LayerDesign,
+  type MixerDesign,
   type MlpDesign,
   type NormDesign,
   type ProjectionDesign,
@@ -144,7 +145,7 @@ class RowDesigner {
     const { experts = null, residual = 'sequential', residualScale = 1 } = this.#d;
     const mlp = (): MlpDesign => this.#mlp(name);
     return {
-      attention: differences.mixer ?? this.#attention(name, differences, rotary),
+      attention: this.#mixer(name, differences, rotary),
       feedForward:
         experts === null || differences.sparse === false
           ? mlp()
@@ -158,6 +159,13 @@ class RowDesigner {
       afterFeedForwardNorm: normOf(this.#names.afterFeedForwardNorm),
       residualScale,
     };
+  }
+
+  #mixer(name: string, differences: LayerDifferences, rotary: AttentionDesign['rotary']): MixerDesign {
+    const { mixer, parallel } = differences;
+    if ((mixer ?? null) !== null) return mixer!;
+    const attention = this.#attention(name, differences, rotary);
+    return parallel === undefined ? attention : { kind: 'parallel', attention, ...parallel };
   }
 
   #attention(
@@ -230,6 +238,7 @@ class RowDesigner {
       up: mlp === 'fused' ? half(width) : of(up),
       down: of(down),
       activation: this.#activation(name),
+      ...(this.#d.mlpMultipliers !== undefined && { multipliers: this.#d.mlpMultipliers }),
     };
   }
 

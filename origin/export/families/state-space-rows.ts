@@ -1,5 +1,6 @@
 import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
+import type { StateSpaceDesign } from './decoder-design.ts';
 import type { DecoderRow, Differences, ExpertsStyle, RowContext, Sizes } from './decoder-row.ts';
 import { attentionBias, graniteFactors, mlpBias } from './llama-rows.ts';
 import { describeStateSpace, readMambaFields } from './state-space.ts';
@@ -78,6 +79,14 @@ function granite(row: RowContext): Differences {
   };
 }
 
+const FEED_FORWARD_NAMES = {
+  finalNorm: 'model.final_layernorm',
+  feedForwardNorm: 'pre_ff_layernorm',
+  gate: 'feed_forward.gate_proj',
+  up: 'feed_forward.up_proj',
+  down: 'feed_forward.down_proj',
+};
+
 function bamba(row: RowContext): Differences {
   const { fields, sizes } = row;
   const indices = fields.has('attn_layer_indices') ? fields.numbers('attn_layer_indices') : [];
@@ -85,16 +94,60 @@ function bamba(row: RowContext): Differences {
   if (!attends.includes(true)) throw fields.fault('attn_layer_indices', 'a layer of attention');
   return {
     biases: { ...attentionBias(fields), ...mlpBias(fields) },
-    names: {
-      finalNorm: 'model.final_layernorm',
-      feedForwardNorm: 'pre_ff_layernorm',
-      gate: 'feed_forward.gate_proj',
-      up: 'feed_forward.up_proj',
-      down: 'feed_forward.down_proj',
-    },
+    names: FEED_FORWARD_NAMES,
     // Beside rope_parameters, the field changes nothing.
     rotary: { partial: 0.5, partialField: null },
     ...mambaLayers(row, attends),
+  };
+}
+
+/** Two or five multipliers; absent = 1. */
+function readMultipliers(fields: ConfigFields, name: string, count: number): readonly number[] {
+  const values = fields.has(name) ? fields.numbers(name) : Array<number>(count).fill(1);
+  if (values.length !== count) throw fields.fault(name, `${count} numbers`);
+  return values;
+}
+
+/** Attention and a state space in every layer. */
+function falconLayers({ fields, sizes }: RowContext): Pick<Differences, 'layer'> {
+  const width = fields.has('mamba_d_ssm') ? fields.count('mamba_d_ssm') : null;
+  const read = readMambaFields(fields, sizes.hidden, fields.number('rms_norm_eps'), width);
+  const stateSpace = { ...read, outputBias: fields.flag('projectors_bias', false) };
+  const [gate, value, key, query, step] = readMultipliers(fields, 'ssm_multipliers', 5);
+  const multipliers = {
+    input: fields.number('ssm_in_multiplier', 1),
+    ...{ gate: gate!, value: value!, key: key!, query: query!, step: step! },
+    output: fields.number('ssm_out_multiplier', 1),
+  };
+  const isNormed = fields.flag('mamba_rms_norm', false);
+  const isBefore = fields.flag('mamba_norm_before_gate', true) && isNormed;
+  const normPlace: StateSpaceDesign['normPlace'] = isBefore ? 'before-gate' : 'after-gate';
+  const factors = {
+    inputFactor: fields.number('attention_in_multiplier', 1),
+    outputFactor: fields.number('attention_out_multiplier', 1),
+  };
+  return {
+    layer: (index) => {
+      const described = describeStateSpace(`model.layers.${index}.mamba`, stateSpace);
+      const norm = isNormed ? described.norm : null;
+      return { parallel: { ...factors, stateSpace: { ...described, norm, normPlace, multipliers } } };
+    },
+  };
+}
+
+function falconH1(row: RowContext): Differences {
+  const { fields, sizes } = row;
+  const [gate, output] = readMultipliers(fields, 'mlp_multipliers', 2);
+  return {
+    biases: { ...attentionBias(fields), ...mlpBias(fields) },
+    names: FEED_FORWARD_NAMES,
+    mlpMultipliers: { gate: gate!, output: output! },
+    attention: { scale: fields.number('key_multiplier', 1) / Math.sqrt(sizes.headSize) },
+    decoder: {
+      embeddingScale: fields.number('embedding_multiplier', 1),
+      logitScale: fields.number('lm_head_multiplier', 1),
+    },
+    ...falconLayers(row),
   };
 }
 
@@ -113,5 +166,12 @@ export const STATE_SPACE_ROWS: readonly DecoderRow[] = [
     ignored: words('num_logits_to_keep z_loss_coefficient mamba_chunk_size'),
     requires: { hidden_act: ['silu'] },
     differences: bamba,
+  },
+  {
+    modelTypes: ['falcon_h1'],
+    defaults: { rms_norm_eps: 1e-5, num_key_value_heads: 8, mamba_d_ssm: 1024 },
+    ignored: words('num_logits_to_keep mamba_chunk_size mlp_expansion_factor'),
+    requires: { hidden_act: ['silu'], mamba_use_mlp: [true], attn_layer_indices: [] },
+    differences: falconH1,
   },
 ];

@@ -99,5 +99,6 @@ export function describeStateSpace(name: string, sizes: StateSpaceSizes): StateS
     norm: { ...layerNorm(`${name}.norm`, sizes.epsilon, false), kind: 'rms' },
     normPlace: 'after-gate',
     output: { weight: vector('out_proj.weight'), bias: outputBias ? vector('out_proj.bias') : null },
+    multipliers: null,
   };
 }

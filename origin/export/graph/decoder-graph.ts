@@ -4,7 +4,7 @@ import {
   LOGITS_INDEX,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
-import type { DecoderDesign, LayerDesign, MixerDesign } from '../families/decoder-design.ts';
+import type { DecoderDesign, LayerDesign, MixerDesign, ParallelDesign } from '../families/decoder-design.ts';
 import { writeAttention } from './attention.ts';
 import { writeConvolution } from './convolution.ts';
 import { writeEmbedding, writeHead } from './embedding.ts';
@@ -88,7 +88,24 @@ function writeMixer(
       return writeLinearAttention(context, mixer, layer, input, hidden);
     case 'state-space':
       return writeStateSpace(context, mixer, layer, input, hidden);
+    case 'parallel':
+      return writeParallel(context, positions, mixer, layer, input, hidden);
   }
+}
+
+function writeParallel(
+  context: GraphContext,
+  positions: Positions,
+  { attention, inputFactor, outputFactor, stateSpace }: ParallelDesign,
+  layer: number,
+  input: string,
+  hidden: number,
+): string {
+  const { graph, type } = context;
+  const read = graph.times(input, inputFactor, type);
+  const attended = writeAttention(context, positions, attention, layer, read, hidden);
+  const recalled = writeStateSpace(context, stateSpace, layer, input, hidden);
+  return graph.node('Add', [graph.times(attended, outputFactor, type), recalled]);
 }
 
 /** Returns the stream behind attention and what the feed-forward layer reads. */
@@ -111,6 +128,5 @@ function writeMiddle(
   return { sum, input: writeOptionalNorm(context, read, feedForwardNorm, hidden) };
 }
 
-function scaled({ graph, type }: GraphContext, input: string, { residualScale }: LayerDesign): string {
-  return residualScale === 1 ? input : graph.node('Mul', [input, graph.scalar(residualScale, type)]);
-}
+const scaled = ({ graph, type }: GraphContext, input: string, { residualScale }: LayerDesign): string =>
+  graph.times(input, residualScale, type);

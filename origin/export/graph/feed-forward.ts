@@ -5,16 +5,19 @@ import { type GraphContext, vectorTensor, writeLinear } from './linear.ts';
 /** Writes an MLP over [.., hidden]. */
 export function writeMlp(context: GraphContext, design: MlpDesign, input: string, hidden: number): string {
   const { graph } = context;
-  const { gate, up, down, width } = design;
+  const { gate, up, down, width, multipliers = { gate: 1, output: 1 } } = design;
   const raised = writeLinear(context, input, [up], hidden, [width]);
-  const gated = gate === null ? null : writeLinear(context, input, [gate], hidden, [width]);
+  const gated =
+    gate === null
+      ? null
+      : graph.times(writeLinear(context, input, [gate], hidden, [width]), multipliers.gate, context.type);
   const active =
     design.clippedSwiglu !== undefined
       ? clippedSwiglu(context, gated!, raised, design.clippedSwiglu)
       : gated === null
         ? writeActivation(context, raised, design.activation)
         : graph.node('Mul', [writeActivation(context, gated, design.activation), raised]);
-  return writeLinear(context, active, [down], width, [hidden]);
+  return graph.times(writeLinear(context, active, [down], width, [hidden]), multipliers.output, context.type);
 }
 
 function writeActivation(context: GraphContext, input: string, activation: Activation): string {

@@ -167,6 +167,11 @@ export class GraphBuilder {
     return this.constant(`${type}/${value}`, type, [], [value]);
   }
 
+  /** Multiplies by a factor; 1 is no node. */
+  times(input: string, factor: number, type: 'float32' | 'float16'): string {
+    return factor === 1 ? input : this.node('Mul', [input, this.scalar(factor, type)]);
+  }
+
   /** Tensors of the data file that are filled together, unless the first one exists. Returns their names. */
   tensors(specs: readonly TensorSpec[], fill: TensorJob['fill']): string[] {
     const names = specs.map(({ name }) => name);

@@ -15,14 +15,11 @@ export function writeStateSpace(
   const { keyHeads, heads, keySize, valueSize } = design;
   const [width, keys] = [heads * valueSize, keyHeads * keySize];
   const channels = width + 2 * keys;
-  const projected = inSingle(
-    context,
-    writeLinear(context, input, [design.input], hidden, [width + channels]),
-  );
-  const [gate, mixed] = splitLast(graph, projected, [width, channels]);
+  const read = graph.times(input, design.multipliers?.input ?? 1, context.type);
+  const [gate, mixed] = splitLast(graph, project(context, design, read, hidden), [width, channels]);
   const convolved = writeCausalConvolution(context, design.kernel, layer, mixed!, channels, 'silu');
   const [values, key, query] = splitLast(graph, convolved, [width, keys, keys]);
-  const { step, decay } = writeSteps(context, design, input, hidden);
+  const { step, decay } = writeSteps(context, design, read, hidden);
   const stepped = eachHead(context, design, values!, graph.node('Unsqueeze', [step, graph.integers(-1)]));
   const recalled = writeRecurrence(context, { ...design, rule: 'gated', scale: 1 }, layer, {
     query: query!,
@@ -38,7 +35,22 @@ export function writeStateSpace(
   );
   const sum = graph.node('Add', [recalled, eachHead(context, design, values!, skip)]);
   const gated = inType(context, writeGate(context, design, sum, gate!));
-  return writeLinear(context, gated, [design.output], width, [hidden]);
+  const result = writeLinear(context, gated, [design.output], width, [hidden]);
+  return graph.times(result, design.multipliers?.output ?? 1, context.type);
+}
+
+/** Gate, values, keys and queries in one tensor. */
+function project(context: GraphContext, design: StateSpaceDesign, input: string, hidden: number): string {
+  const { graph } = context;
+  const { keyHeads, heads, keySize, valueSize, multipliers } = design;
+  const sizes = [heads * valueSize, heads * valueSize, keyHeads * keySize, keyHeads * keySize];
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  const projected = inSingle(context, writeLinear(context, input, [design.input], hidden, [total]));
+  if (multipliers === null) return projected;
+  const factors = [multipliers.gate, multipliers.value, multipliers.key, multipliers.query];
+  const values = factors.flatMap((factor, index) => Array<number>(sizes[index]!).fill(factor));
+  const name = `multipliers/${factors.join()}/${sizes.join()}`;
+  return graph.node('Mul', [projected, graph.constant(name, 'float32', [total], values)]);
 }
 
 /** Multiplies heads [batch, sequence, heads · valueSize] by factors that end with [heads, 1]. */
@@ -59,9 +71,10 @@ function eachHead(
  */
 function writeSteps(context: GraphContext, design: StateSpaceDesign, input: string, hidden: number) {
   const { graph, type } = context;
-  const { heads, stepLimits } = design;
+  const { heads, stepLimits, multipliers } = design;
   const exact = { ...context, precision: type === 'float16' ? 'fp16' : 'fp32' } as const;
-  const raw = inSingle(context, writeLinear(exact, input, [design.step], hidden, [heads]));
+  const projected = inSingle(context, writeLinear(exact, input, [design.step], hidden, [heads]));
+  const raw = graph.times(projected, multipliers?.step ?? 1, 'float32');
   const bias = vectorTensor(single(context), design.stepBias, heads);
   const ones = graph.constant(`ones/${heads}/float32`, 'float32', [heads], Array<number>(heads).fill(1));
   const free = graph.node('LinearAttentionGate', [raw, bias, ones], { microsoft: true });

@@ -45,6 +45,7 @@ describe.each([
   ['bamba', 'fp32'],
   ['bamba', 'int8'],
   ['granitemoehybrid-experts', 'fp32'],
+  ['falcon_h1', 'fp32'],
 ] as const)('a request to %s in %s', (name, precision) => {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
   const kernel = new SimdKernel();

@@ -34,7 +34,7 @@ LONGEST_WITH_STATES = 300
 STATE_POSITIONS = 512
 STATEFUL = (
     "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text", "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe",
-    "bamba", "granitemoehybrid",
+    "bamba", "granitemoehybrid", "falcon_h1",
 )
 
 
@@ -329,6 +329,17 @@ CASES = {
                             moe_intermediate_size=[112, 112], num_shared_expert=[1, 1], norm_topk_prob=True,
                             rope_scaling=dict(type="dynamic", alpha=1000.0, factor=1.0, beta_fast=32, beta_slow=1,
                                               mscale=1.0, mscale_all_dim=1.0)),
+    "falcon_h1": sizes(head=24, heads=6, kv=2, layers=3, mamba_d_ssm=160, mamba_n_heads=10, mamba_d_head=16,
+                       mamba_n_groups=1, mamba_d_state=24, mamba_rms_norm=False, mamba_norm_before_gate=False,
+                       attention_in_multiplier=0.75, attention_out_multiplier=0.9375, embedding_multiplier=5.5,
+                       key_multiplier=0.39, lm_head_multiplier=0.5, mlp_multipliers=[0.88, 0.58],
+                       ssm_in_multiplier=1.25, ssm_multipliers=[0.35, 0.25, 0.17, 0.5, 0.35], ssm_out_multiplier=0.24,
+                       rope_theta=1e11, attn_layer_indices=None, mamba_use_mlp=True, mlp_expansion_factor=8),
+    "falcon_h1-norm": sizes(head=16, heads=4, kv=4, layers=3, mamba_d_ssm=None, mamba_n_heads=8, mamba_d_head="auto",
+                            mamba_n_groups=2, mamba_d_state=18, mamba_rms_norm=True, mamba_norm_before_gate=True,
+                            mamba_proj_bias=True, projectors_bias=True, attention_bias=True, mlp_bias=True,
+                            ssm_multipliers=[2.0, 1.5, 0.5, 0.8, 1.2], ssm_in_multiplier=0.8, mamba_d_conv=3,
+                            mamba_conv_bias=False, tie_word_embeddings=True),
     "internlm2": square(heads=4, head=64, kv=2, bias=False, rope_theta=1e6,
                         rope_scaling=dict(type="dynamic", factor=2.0)),
     "minicpm": square(heads=4, head=64, kv=4, scale_emb=12, scale_depth=1.4, dim_model_base=128,
