@@ -305,16 +305,9 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'worker/dialects': ['shared'],
   'worker/delivery': ['shared', 'worker/env', 'worker/limits/usage', 'worker/tenants'],
-  'worker/env': ['shared', 'worker/limits/quota'],
+  'worker/env': ['shared', 'worker/limits'],
   // Places for files, uploads and batches are taken at the tenant's object.
-  'worker/files': [
-    'shared',
-    'worker/dialects',
-    'worker/http',
-    'worker/limits',
-    'worker/limits/quota',
-    'worker/operations',
-  ],
+  'worker/files': ['shared', 'worker/dialects', 'worker/http', 'worker/limits', 'worker/operations'],
   'worker/generation': [
     'shared',
     'worker/dialects',

@@ -1,5 +1,5 @@
-import { isolateLimiters } from '@continuo/limits/isolate-limiter.ts';
-import { recentBlocks } from '@continuo/limits/recent-blocks.ts';
+import { IsolateLimiters } from '@continuo/limits/isolate-limiter.ts';
+import { RecentBlocks } from '@continuo/limits/recent-blocks.ts';
 import { requestName } from '@continuo/limits/usage/reservation-id.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
@@ -61,8 +61,8 @@ function createIsolate(env: Env) {
       acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
     }),
     prices: new PriceList(now),
-    limiterOf: isolateLimiters(randomHex),
-    recentBlock: recentBlocks(now),
+    limiters: new IsolateLimiters(randomHex),
+    recentBlocks: new RecentBlocks(now),
     backoff,
     // A single body of the largest size must fit.
     newBody: bodyBudget(Math.max(settings.MAX_HELD_BODY_BYTES, settings.MAX_BODY_BYTES)),

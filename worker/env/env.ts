@@ -1,4 +1,4 @@
-import type { TenantLimiterRpc } from '@continuo/limits/quota/protocol.ts';
+import type { TenantLimiterRpc } from '@continuo/limits/tenant-rpc.ts';
 import type { BatchRunRpc } from './batch-protocol.ts';
 import type { IdempotentAnswerRpc, StreamTailRpc } from './replay-protocol.ts';
 import type { Variables } from './settings.ts';

@@ -1,6 +1,6 @@
 import { unchecked } from '@continuo/limits/limit-errors.ts';
 import { callObject } from '@continuo/limits/limiter-client.ts';
-import type { PlaceClaim } from '@continuo/limits/quota/protocol.ts';
+import type { PlaceClaim } from '@continuo/limits/tenant-rpc.ts';
 import type { RequestContext } from '../http/request-context.ts';
 
 /** Objects come to R2 within seconds of their claims, so only the newest can be both listed and claimed. */

@@ -1,5 +1,5 @@
-import type { IsolateLimiter } from '@continuo/limits/isolate-limiter.ts';
-import type { RecentBlock } from '@continuo/limits/recent-blocks.ts';
+import type { IsolateLimiters } from '@continuo/limits/isolate-limiter.ts';
+import type { RecentBlocks } from '@continuo/limits/recent-blocks.ts';
 import type { Backoff } from '@continuo/shared/retry.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -49,8 +49,8 @@ export interface RequestContext {
   readonly catalogue: Promise<Catalogue>;
   readonly keys: KeyDirectory;
   readonly prices: PriceList;
-  readonly limiterOf: (tenantId: string) => IsolateLimiter;
-  readonly recentBlock: RecentBlock;
+  readonly limiters: IsolateLimiters;
+  readonly recentBlocks: RecentBlocks;
   readonly backoff: Backoff;
   readonly reply: Reply;
   readonly caller: CallerState;

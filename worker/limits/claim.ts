@@ -30,7 +30,7 @@ export class Claim {
 
   constructor(principal: Principal, cost: RequestCost, context: HeldRequest) {
     const { tenant, key } = principal;
-    this.limiter = context.limiterOf(tenant.id);
+    this.limiter = context.limiters.of(tenant.id);
     this.#cost = cost;
     this.context = context;
     this.#principal = principal;

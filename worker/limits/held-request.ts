@@ -1,7 +1,7 @@
 import type { Principal } from '@continuo/shared/tenant.ts';
-import type { IsolateLimiter } from './isolate-limiter.ts';
+import type { IsolateLimiters } from './isolate-limiter.ts';
 import type { LimiterCaller } from './limiter-client.ts';
-import type { RecentBlock } from './recent-blocks.ts';
+import type { RecentBlocks } from './recent-blocks.ts';
 
 /** What a hold needs of its request. The Worker's context of a request has all of it. */
 export interface HeldRequest extends LimiterCaller {
@@ -16,8 +16,8 @@ export interface HeldRequest extends LimiterCaller {
     measure<T>(name: string, work: () => Promise<T>): Promise<T>;
     set(name: string, ms: number): void;
   };
-  readonly limiterOf: (tenantId: string) => IsolateLimiter;
-  readonly recentBlock: RecentBlock;
+  readonly limiters: IsolateLimiters;
+  readonly recentBlocks: RecentBlocks;
   /** Returns the caller as the database has it now. */
   currentPrincipal(caller: Principal): Promise<Principal>;
 }

@@ -100,7 +100,7 @@ export class Hold {
     if (!isActive(key, context.now())) return this.#claim.errorOf('revoked');
     if (limiter.isKnownOpen(key.id, context)) return null;
     const ask = () => callObject(context, tenant.id, (object) => object.blockOf(key.id));
-    const block = await context.recentBlock(key.id, ask);
+    const block = await context.recentBlocks.of(key.id, ask);
     return block && this.#claim.errorOf(block);
   }
 

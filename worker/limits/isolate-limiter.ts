@@ -168,16 +168,22 @@ export class IsolateLimiter {
   }
 }
 
-/** Returns the limiters of an isolate, one per tenant. They hold no I/O objects. */
-export function isolateLimiters(randomHex: (bytes: number) => string): (tenantId: string) => IsolateLimiter {
-  const limiters = new Map<string, IsolateLimiter>();
-  return (tenantId) => {
-    const kept = limiters.get(tenantId);
+/** The limiters of an isolate, one per tenant. They hold no I/O objects. */
+export class IsolateLimiters {
+  readonly #randomHex: (bytes: number) => string;
+  readonly #byTenant = new Map<string, IsolateLimiter>();
+
+  constructor(randomHex: (bytes: number) => string) {
+    this.#randomHex = randomHex;
+  }
+
+  of(tenantId: string): IsolateLimiter {
+    const kept = this.#byTenant.get(tenantId);
     if (kept) return kept;
-    if (limiters.size >= MAX_LIMITERS)
-      for (const [name, { isIdle }] of limiters) if (isIdle) limiters.delete(name);
-    const limiter = new IsolateLimiter(tenantId, randomHex(8));
-    limiters.set(tenantId, limiter);
+    if (this.#byTenant.size >= MAX_LIMITERS)
+      for (const [name, { isIdle }] of this.#byTenant) if (isIdle) this.#byTenant.delete(name);
+    const limiter = new IsolateLimiter(tenantId, this.#randomHex(8));
+    this.#byTenant.set(tenantId, limiter);
     return limiter;
-  };
+  }
 }

@@ -1,6 +1,6 @@
 import { type Backoff, retry } from '@continuo/shared/retry.ts';
 import { type After, requireInTime } from '@continuo/shared/time-limit.ts';
-import type { TenantAnswers, TenantLimiterRpc, TenantQuestion } from './quota/protocol.ts';
+import type { TenantAnswers, TenantLimiterRpc, TenantQuestion } from './tenant-rpc.ts';
 
 /** What calls of limiters need of the request that makes them. */
 export interface LimiterCaller {

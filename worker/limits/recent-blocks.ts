@@ -1,8 +1,5 @@
 import type { Block } from './quota/protocol.ts';
 
-/** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */
-export type RecentBlock = (keyId: string, ask: () => Promise<Block | null>) => Promise<Block | null>;
-
 /** An answer of the limiter serves all requests of the key for this long. */
 const MAX_AGE_MS = 1_000;
 /** Keys without open requests are forgotten when there are more. */
@@ -17,20 +14,27 @@ interface Entry {
  * What limiters have said about blocked keys, so that an isolate asks about a key at most once a second,
  * however many requests of it are open. While one request asks, the others get the previous answer: they
  * cannot wait for its I/O.
- * @param now Unix milliseconds
  */
-export function recentBlocks(now: () => number): RecentBlock {
-  const byKey = new Map<string, Entry>();
-  return async (keyId, ask) => {
-    const last = byKey.get(keyId);
-    const askedAt = now();
+export class RecentBlocks {
+  readonly #now: () => number;
+  readonly #byKey = new Map<string, Entry>();
+
+  /** @param now Unix milliseconds */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Returns the block of a key or its tenant. Calls `ask` at most once a second per key. Never fails. */
+  async of(keyId: string, ask: () => Promise<Block | null>): Promise<Block | null> {
+    const last = this.#byKey.get(keyId);
+    const askedAt = this.#now();
     // The clock may have stepped back.
     if (last && Math.abs(askedAt - last.askedAt) < MAX_AGE_MS) return last.block;
-    if (byKey.size >= MAX_KEYS) byKey.clear();
+    if (this.#byKey.size >= MAX_KEYS) this.#byKey.clear();
     const entry: Entry = { askedAt, block: last?.block ?? null };
-    byKey.set(keyId, entry);
+    this.#byKey.set(keyId, entry);
     // An unreachable limiter ends no request.
     entry.block = await ask().catch(() => entry.block);
     return entry.block;
-  };
+  }
 }

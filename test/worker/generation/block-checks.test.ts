@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { ParsedCompletion } from '../../../worker/dialects/parsed-completion.ts';
 import { Generation } from '../../../worker/generation/generation.ts';
-import { recentBlocks } from '../../../worker/limits/recent-blocks.ts';
+import { RecentBlocks } from '../../../worker/limits/recent-blocks.ts';
 import { waitingGrowth } from '../limits/waiting-growth.ts';
 import { ACCEPTED, TOKEN } from './short-generation.ts';
 
@@ -44,7 +44,7 @@ const parsed = {
 /** Returns when streams of one key ended for their readers. The key was blocked at `blockedAt`. */
 async function endsOf(startedAt: readonly number[], blockedAt: number, waits: boolean): Promise<number[]> {
   const clock = new Clock();
-  const recentBlock = recentBlocks(() => clock.now);
+  const blocks = new RecentBlocks(() => clock.now);
   const ask = async () => {
     const block = clock.now >= blockedAt ? ('revoked' as const) : null;
     await new Promise<void>((resolve) => clock.after(CALL_MS, resolve));
@@ -61,7 +61,7 @@ async function endsOf(startedAt: readonly number[], blockedAt: number, waits: bo
         spend: (tokens) => (waits && tokens > 0 ? growth.until(tokens, false) : null),
         end: () => growth.end(),
         block: async () =>
-          (await recentBlock('key', ask)) ? new ApiError('invalid_api_key', 'Revoked.') : null,
+          (await blocks.of('key', ask)) ? new ApiError('invalid_api_key', 'Revoked.') : null,
       },
       upstream: { name: 'fake' },
       send: async (signal) =>
@@ -88,10 +88,10 @@ async function endsOf(startedAt: readonly number[], blockedAt: number, waits: bo
 test('an isolate whose clock has stepped back asks about blocks again', async () => {
   const clock = new Clock();
   clock.now = 60_000;
-  const recentBlock = recentBlocks(() => clock.now);
-  expect(await recentBlock('key', async () => null)).toBeNull();
+  const blocks = new RecentBlocks(() => clock.now);
+  expect(await blocks.of('key', async () => null)).toBeNull();
   clock.now = 0;
-  expect(await recentBlock('key', async () => 'revoked')).toBe('revoked');
+  expect(await blocks.of('key', async () => 'revoked')).toBe('revoked');
 });
 
 test.each([

@@ -3,14 +3,14 @@ import { ApiError } from '../../../shared/errors.ts';
 import { type ApiKey, type Principal, type Tenant, UNLIMITED } from '../../../shared/tenant.ts';
 import type { RequestContext } from '../../../worker/http/request-context.ts';
 import { begin } from '../../../worker/limits/hold.ts';
-import { isolateLimiters } from '../../../worker/limits/isolate-limiter.ts';
+import { IsolateLimiters } from '../../../worker/limits/isolate-limiter.ts';
 import type {
   Block,
   LimiterAnswer,
   LimiterCall,
   ReservationResult,
 } from '../../../worker/limits/quota/protocol.ts';
-import { recentBlocks } from '../../../worker/limits/recent-blocks.ts';
+import { RecentBlocks } from '../../../worker/limits/recent-blocks.ts';
 import { Timings } from '../../../worker/timers/timings.ts';
 
 const TENANT: Tenant = {
@@ -65,7 +65,7 @@ function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) 
     backoff: { random: () => 0.5, pause: () => new Promise(() => {}) },
     waitUntil: () => {},
     timers: { after: () => () => {} },
-    limiterOf: isolateLimiters(() => 'isolate'),
+    limiters: new IsolateLimiters(() => 'isolate'),
     caller: { principal: CALLER, endUser: null },
     batchKey: null,
     currentPrincipal: async (caller: Principal) => caller,
@@ -149,7 +149,7 @@ test('a check for a block ends after ten seconds if the limiter hangs, so that t
   const { context } = contextBefore([ADMITTED]);
   const timers = new Timers();
   let now = 0;
-  const recentBlock = recentBlocks(() => now);
+  const recentBlocks = new RecentBlocks(() => now);
   const answers: Promise<Block | null>[] = [new Promise(() => {}), Promise.resolve('revoked')];
   const get = context.env.LIMITER.get as unknown as () => object;
   const limiter = { ...get(), blockOf: () => answers.shift() };
@@ -158,7 +158,7 @@ test('a check for a block ends after ten seconds if the limiter hangs, so that t
     ...context,
     env,
     timers,
-    recentBlock,
+    recentBlocks,
   } as unknown as RequestContext);
   const hanging = hold.block();
   timers.run();
@@ -190,13 +190,13 @@ test.each([
 ] as const)('a completion of %s ends although its limiter was never told', async (_, changed, status) => {
   const { context } = contextBefore([ADMITTED, ADMITTED]);
   const timers = new Timers();
-  const recentBlock = async () => null;
+  const recentBlocks = { of: async () => null };
   const currentPrincipal = async () => ({ ...CALLER, ...changed });
   for (const limits of [UNLIMITED, TENANT.limits]) {
     const caller = { ...CALLER, tenant: { ...TENANT, limits } };
     const hold = await begin(caller, cost, {
       ...context,
-      recentBlock,
+      recentBlocks,
       currentPrincipal,
       timers,
     } as unknown as RequestContext);
@@ -210,11 +210,11 @@ test.each([
 test('a completion ends when its key expires', async () => {
   const { context } = contextBefore([ADMITTED]);
   let now = 0;
-  const recentBlock = async () => null;
+  const recentBlocks = { of: async () => null };
   const caller = { ...CALLER, key: { ...KEY, expiresAt: 10_000 } };
   const hold = await begin(caller, cost, {
     ...context,
-    recentBlock,
+    recentBlocks,
     timers: new Timers(),
     now: () => now,
   } as unknown as RequestContext);

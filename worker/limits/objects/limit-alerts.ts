@@ -1,13 +1,13 @@
 import { addColumn } from '@continuo/shared/stored-format.ts';
 import { UNLIMITED } from '@continuo/shared/tenant.ts';
 import { isEndUser } from '../end-user.ts';
-import type { SpendingAlert } from '../quota/protocol.ts';
 import { type QuotaState, type Subject, useOf } from '../quota/state.ts';
-import { type Balance, reachedShares } from '../spending-alerts.ts';
+import type { SpendingAlert } from '../tenant-rpc.ts';
 import type { EventSource, OutgoingEvent, Positions } from '../usage/event-queue.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import type { OldDeliveries } from './old-deliveries.ts';
 import { TENANT } from './open-requests.ts';
+import { type Balance, reachedShares } from './spending-alerts.ts';
 
 /** Alerts are forgotten after this time, except those of balances: no other limit lasts longer. */
 const KEEP_MS = 40 * 86_400_000;

@@ -1,4 +1,4 @@
-import type { PlaceClaim } from '../quota/protocol.ts';
+import type { PlaceClaim } from '../tenant-rpc.ts';
 
 /** By then, an object that was claimed is written and every listing has it, or it never will be. */
 const KEPT_MS = 30_000;

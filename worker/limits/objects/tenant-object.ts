@@ -1,14 +1,7 @@
 import { DurableObject } from 'cloudflare:workers';
-import type {
-  Block,
-  LimiterAnswer,
-  LimiterCall,
-  PlaceClaim,
-  TenantAnswers,
-  TenantLimiterRpc,
-  TenantQuestion,
-} from '../quota/protocol.ts';
+import type { Block, LimiterAnswer, LimiterCall } from '../quota/protocol.ts';
 import { useOf } from '../quota/state.ts';
+import type { PlaceClaim, TenantAnswers, TenantLimiterRpc, TenantQuestion } from '../tenant-rpc.ts';
 import { EventQueue, type OutgoingEvent } from '../usage/event-queue.ts';
 import { recordIn } from '../usage/request-records.ts';
 import { TenantLedger } from '../usage/tenant-ledger.ts';

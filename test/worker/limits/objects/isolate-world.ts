@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { type Limits, type Principal, type TenantLimits, UNLIMITED } from '../../../../shared/tenant.ts';
 import type { RequestContext } from '../../../../worker/http/request-context.ts';
 import { begin, type Hold } from '../../../../worker/limits/hold.ts';
-import { isolateLimiters } from '../../../../worker/limits/isolate-limiter.ts';
+import { IsolateLimiters } from '../../../../worker/limits/isolate-limiter.ts';
 import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { IsolateCalls } from '../../../../worker/limits/objects/isolate-calls.ts';
 import { IsolateSlices } from '../../../../worker/limits/objects/isolate-slices.ts';
@@ -115,7 +115,7 @@ function countedSpend(
 
 interface Isolate {
   readonly name: number;
-  readonly limiterOf: ReturnType<typeof isolateLimiters>;
+  readonly limiters: IsolateLimiters;
   /** Milliseconds of one way to the object. */
   readonly delay: number;
   /** Its clock is this far ahead of the object's. */
@@ -205,7 +205,7 @@ export class World {
     let ids = 0;
     this.#isolates = Array.from({ length: options.isolates }, (_, name) => ({
       name,
-      limiterOf: isolateLimiters(() => `i${ids++}`),
+      limiters: new IsolateLimiters(() => `i${ids++}`),
       delay: options.delay ?? draw(5, 250),
       skew: Math.round(draw(-3_600_000, 3_600_000)),
       alive: true,
@@ -394,7 +394,7 @@ export class World {
       timers: { after },
       backoff: { random: () => 0.5, pause: (ms: number) => new Promise<void>((wake) => after(ms, wake)) },
       waitUntil: () => {},
-      limiterOf: isolate.limiterOf,
+      limiters: isolate.limiters,
       caller: { principal: null, endUser },
       batchKey: null,
       currentPrincipal: async (caller: Principal) => caller,

@@ -1,5 +1,6 @@
-import type { BudgetUse, SpendingAlert } from './quota/protocol.ts';
-import type { Subject } from './quota/state.ts';
+import type { BudgetUse } from '../quota/protocol.ts';
+import type { Subject } from '../quota/state.ts';
+import type { SpendingAlert } from '../tenant-rpc.ts';
 
 /** Limits of money, and what ended requests have cost: reservations come and go. */
 const MONEY_LIMITS = [
