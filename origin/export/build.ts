@@ -244,7 +244,8 @@ function servedConfig(
     ...(typeof text === 'object' ? text : {}),
     vocab_size: design.vocabulary,
     hidden_size: design.hidden,
-    num_hidden_layers: design.layers.length,
+    // The layers of the graph's caches.
+    num_hidden_layers: design.layers.filter(({ attention }) => attention !== null).length,
     num_attention_heads: heads,
     num_key_value_heads: kvHeads,
     head_dim: headSize,

@@ -312,9 +312,9 @@ export type MixerDesign =
   | ParallelDesign;
 
 export interface LayerDesign {
-  /** What a token reads of earlier ones. */
-  readonly attention: MixerDesign;
-  readonly feedForward: MlpDesign | ExpertsDesign;
+  /** What a token reads of earlier ones; null = nothing, in a layer that has only the other (Nemotron H). */
+  readonly attention: MixerDesign | null;
+  readonly feedForward: MlpDesign | ExpertsDesign | null;
   /**
    * sequential: x += attention(norm(x)); x += mlp(norm(x)). parallel: x += attention(norm(x)) +
    * mlp(norm'(x)). parallel-shared-norm: as parallel, but the MLP reads what the attention reads.
@@ -336,8 +336,8 @@ export interface LayerDesign {
 /** Returns the attention of the layers that have it, of one at least. */
 export const attentionsOf = ({ layers }: Pick<DecoderDesign, 'layers'>): readonly AttentionDesign[] =>
   layers.flatMap(({ attention: mixer }) => {
-    if (mixer.kind === 'parallel') return mixer.attention;
-    return mixer.kind === 'attention' ? mixer : [];
+    if (mixer?.kind === 'parallel') return mixer.attention;
+    return mixer?.kind === 'attention' ? mixer : [];
   });
 
 export interface DecoderDesign {

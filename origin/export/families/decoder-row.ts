@@ -30,6 +30,8 @@ export interface DecoderRow {
   readonly sizeFields?: Partial<Readonly<Record<keyof typeof SIZE_FIELDS, readonly string[]>>>;
   /** Values of fields with which they change nothing; others are refused. */
   readonly requires?: Readonly<Record<string, readonly unknown[]>>;
+  /** Counts the layers, where config.json may not have their number. */
+  readonly layers?: (fields: ConfigFields) => number;
   /** True if the model has no limit of positions (ALiBi) unless config.json has one. */
   readonly unlimited?: boolean;
   readonly differences: (row: RowContext) => Differences;
@@ -100,6 +102,8 @@ export interface LayerDifferences {
   readonly scale?: number;
   /** False = an MLP in a model with experts. */
   readonly sparse?: boolean;
+  /** The layer has only attention or what is in its place, or only the MLP or experts. */
+  readonly only?: 'mixer' | 'feed-forward';
   /** In place of attention. */
   readonly mixer?: Exclude<MixerDesign, AttentionDesign | ParallelDesign> | null;
   /** Beside attention. */
@@ -144,7 +148,9 @@ export interface ExpertsStyle {
   readonly correction?: string;
   /** Names of an expert's matrices under the layer, by index; or stacks of all experts' matrices. */
   readonly matrices:
-    | { readonly of: (expert: number) => Readonly<Record<'gate' | 'up' | 'down', string>> }
+    | {
+        readonly of: (expert: number) => Readonly<Record<'up' | 'down', string>> & { readonly gate?: string };
+      }
     | {
         readonly stacks: Readonly<Record<'gateUp' | 'down', string>>;
         readonly clipped: ClippedSwiglu | null;

@@ -58,7 +58,7 @@ function readSizes(fields: ConfigFields, row: DecoderRow): Sizes {
     hidden,
     heads,
     vocabulary: count('vocabulary'),
-    layers: count('layers'),
+    layers: count('layers', row.layers?.(fields)),
     kvHeads: count('kvHeads', heads),
     headSize: count('headSize', hidden / heads),
     width: count('width', 4 * hidden),
@@ -143,16 +143,18 @@ class RowDesigner {
     const normOf = (which: string): NormDesign | null =>
       which === '' ? null : this.#norm(`${name}.${which}`);
     const { experts = null, residual = 'sequential', residualScale = 1 } = this.#d;
+    const { only } = differences;
     const mlp = (): MlpDesign => this.#mlp(name);
+    const feedForward = () =>
+      experts === null || differences.sparse === false
+        ? mlp()
+        : describeExperts(this.#fields, name, experts, this.#activation(name), this.#sizes.hidden, mlp());
     return {
-      attention: this.#mixer(name, differences, rotary),
-      feedForward:
-        experts === null || differences.sparse === false
-          ? mlp()
-          : describeExperts(this.#fields, name, experts, this.#activation(name), this.#sizes.hidden, mlp()),
+      attention: only === 'feed-forward' ? null : this.#mixer(name, differences, rotary),
+      feedForward: only === 'mixer' ? null : feedForward(),
       residual,
-      attentionNorm: normOf(this.#names.attentionNorm),
-      feedForwardNorm: normOf(this.#names.feedForwardNorm),
+      attentionNorm: only === 'feed-forward' ? null : normOf(this.#names.attentionNorm),
+      feedForwardNorm: only === 'mixer' ? null : normOf(this.#names.feedForwardNorm),
       attentionOutputNorm: normOf(this.#names.attentionOutputNorm),
       feedForwardOutputNorm: normOf(this.#names.feedForwardOutputNorm),
       afterAttentionNorm: normOf(this.#names.afterAttentionNorm),

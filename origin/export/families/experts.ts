@@ -27,7 +27,7 @@ export function describeExperts(
       return { ...common, ...stackedExpert(layer, matrices, index, { width, hidden }) };
     const { gate, up, down } = matrices.of(index);
     const of = (name: string) => projection(`${layer}.${name}`, false);
-    return { ...common, gate: of(gate), up: of(up), down: of(down) };
+    return { ...common, gate: gate === undefined ? null : of(gate), up: of(up), down: of(down) };
   };
   const count = fields.has('num_local_experts') ? 'num_local_experts' : 'num_experts';
   const experts = Array.from({ length: fields.count(style.counts?.experts ?? count) }, (_, index) =>
@@ -56,7 +56,7 @@ function describeShared(
       kind: 'mlp',
       width: shared.width,
       activation,
-      gate: of('gate_proj'),
+      gate: mlp.gate === null ? null : of('gate_proj'),
       up: of('up_proj'),
       down: of('down_proj'),
     },

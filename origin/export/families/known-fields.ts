@@ -15,15 +15,18 @@ const each = (names: string, ...values: readonly unknown[]): Values =>
 
 export function knownValues(design: DecoderDesign): Values {
   const [first] = design.layers;
-  const { feedForward, residual } = first!;
+  const { residual } = first!;
+  const feedForwards = design.layers.flatMap(({ feedForward }) => feedForward ?? []);
+  const [feedForward] = feedForwards;
   const attentions = attentionsOf(design);
   const attention = attentions[0]!;
   const { query, queryNorm, clip, slopes, scale } = attention;
   // transformers counts what is rotated as the head of latent attention.
   const headSize = attention.latent?.sharedSize ?? attention.headSize;
-  const norm = first!.attentionNorm ?? first!.attentionOutputNorm ?? first!.afterAttentionNorm;
-  const mlp = feedForward.kind === 'mlp' ? feedForward : feedForward.experts[0]!;
-  const sparse = design.layers.find((layer) => layer.feedForward.kind === 'experts')?.feedForward;
+  const norm =
+    first!.attentionNorm ?? first!.attentionOutputNorm ?? first!.afterAttentionNorm ?? first!.feedForwardNorm;
+  const mlp = feedForward!.kind === 'mlp' ? feedForward! : feedForward!.experts[0]!;
+  const sparse = feedForwards.find(({ kind }) => kind === 'experts');
   const experts = sparse?.kind === 'experts' ? [sparse.experts.length] : [0, 1];
   return {
     ...sizesOf(design, mlp.width, headSize),

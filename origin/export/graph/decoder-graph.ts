@@ -34,10 +34,11 @@ export function writeDecoder(context: GraphContext, design: DecoderDesign): void
   graph.output({ name: DEFAULT_NAMES.logits, elementType: float32, dimensions });
   const positions = new Positions(context, design.maxPositions);
   const first = { sum: writeEmbedding(context, positions, design, ids), branch: null };
-  const stream = design.layers.reduce<ResidualStream>(
-    (before, layer, index) => writeLayer(context, positions, layer, index, before, design.hidden),
-    first,
-  );
+  let [stream, mixers]: [ResidualStream, number] = [first, 0];
+  for (const layer of design.layers) {
+    stream = writeLayer(context, positions, layer, mixers, stream, design.hidden);
+    if (layer.attention !== null) mixers += 1;
+  }
   const { sum } = writeSumAndNorm(context, stream, null, design.hidden);
   const rows = graph.node('Reshape', [sum, graph.integers(-1, design.hidden)]);
   const selected = graph.node('Gather', [rows, LOGITS_INDEX]);
@@ -45,7 +46,10 @@ export function writeDecoder(context: GraphContext, design: DecoderDesign): void
   writeHead(context, design, normed, DEFAULT_NAMES.logits);
 }
 
-/** Returns the residual stream after the layer. */
+/**
+ * Returns the residual stream after the layer.
+ * @param index of its KV or state among those of all layers
+ */
 function writeLayer(
   context: GraphContext,
   positions: Positions,
@@ -56,20 +60,32 @@ function writeLayer(
 ): ResidualStream {
   const norm = (input: string, of: LayerDesign['attentionNorm']) =>
     writeOptionalNorm(context, input, of, hidden);
+  const { attention, feedForward } = layer;
+  if (attention === null) {
+    const { sum, normed } = writeSumAndNorm(context, stream, layer.feedForwardNorm, hidden);
+    return { sum, branch: scaled(context, writeFeedForward(context, feedForward!, normed, hidden), layer) };
+  }
   const before = writeSumAndNorm(context, stream, layer.attentionNorm, hidden);
-  const mixed = writeMixer(context, positions, layer.attention, index, before.normed, hidden);
+  const mixed = writeMixer(context, positions, attention, index, before.normed, hidden);
   const branch = scaled(context, norm(mixed, layer.attentionOutputNorm), layer);
+  if (feedForward === null) return { sum: before.sum, branch };
   const { sum, input } = writeMiddle(context, layer, before, branch, hidden);
-  const { feedForward } = layer;
-  const fed =
-    feedForward.kind === 'mlp'
-      ? writeMlp(context, feedForward, input, hidden)
-      : writeExperts(context, feedForward, input, hidden);
+  const fed = writeFeedForward(context, feedForward, input, hidden);
   const result = scaled(context, norm(fed, layer.feedForwardOutputNorm), layer);
   if (layer.afterFeedForwardNorm === null) return { sum, branch: result };
   const after = writeSumAndNorm(context, { sum, branch: result }, layer.afterFeedForwardNorm, hidden);
   return { sum: after.normed, branch: null };
 }
+
+const writeFeedForward = (
+  context: GraphContext,
+  design: NonNullable<LayerDesign['feedForward']>,
+  input: string,
+  hidden: number,
+): string =>
+  design.kind === 'mlp'
+    ? writeMlp(context, design, input, hidden)
+    : writeExperts(context, design, input, hidden);
 
 function writeMixer(
   context: GraphContext,

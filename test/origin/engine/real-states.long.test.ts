@@ -46,6 +46,7 @@ describe.each([
   ['bamba', 'int8'],
   ['granitemoehybrid-experts', 'fp32'],
   ['falcon_h1', 'fp32'],
+  ['nemotron_h-experts', 'fp32'],
 ] as const)('a request to %s in %s', (name, precision) => {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
   const kernel = new SimdKernel();

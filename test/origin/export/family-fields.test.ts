@@ -48,6 +48,11 @@ const SWITCHED_OFF: Readonly<Record<string, readonly string[]>> = {
     ...['mamba_conv_bias', 'mamba_d_conv', 'mamba_d_head', 'mamba_d_state', 'mamba_expand', 'mamba_n_groups'],
     ...['mamba_n_heads', 'mamba_proj_bias', 'num_experts_per_tok', 'time_step_limit'],
   ],
+  nemotron_h: [
+    ...['moe_intermediate_size', 'moe_shared_expert_intermediate_size', 'n_group', 'n_routed_experts'],
+    ...['n_shared_experts', 'norm_topk_prob', 'num_experts_per_tok', 'routed_scaling_factor', 'topk_group'],
+  ],
+  'nemotron_h-experts': ['intermediate_size'],
   falcon_h1: ['mamba_expand', 'mamba_norm_before_gate'],
   'granitemoehybrid-mamba': ['intermediate_size', 'num_experts_per_tok', 'rope_parameters'],
   lfm2: ['full_attn_idxs'],

@@ -152,6 +152,14 @@ describe('config.json as published', () => {
     ['bamba', { mamba_n_groups: 4 }, /mamba_n_groups is 4; supported is a divisor of the 6 heads/],
     ['bamba', { mamba_d_conv: 1 }, /mamba_d_conv is 1; supported is at least 2/],
     ['bamba', { time_step_limit: [1, 0] }, /time_step_limit is \[1,0\]; supported is two numbers/],
+    ['falcon_h1', { ssm_multipliers: [1, 2] }, /ssm_multipliers is \[1,2\]; supported is 5 numbers/],
+    ['falcon_h1', { key_multiplier: 0 }, /multiplier makes the scores of attention 0/],
+    ['nemotron_h', { hybrid_override_pattern: 'M-X*' }, /hybrid_override_pattern is "M-X\*"; supported is/],
+    ['nemotron_h', { hybrid_override_pattern: 'M-M-' }, /hybrid_override_pattern is .* a layer of attention/],
+    ['nemotron_h', { num_hidden_layers: 9 }, /num_hidden_layers is 9; supported is 8/],
+    ['nemotron_h', { layers_block_type: ['mamba'] }, /layers_block_type is \["mamba"\]; supported is/],
+    ['nemotron_h-experts', { moe_latent_size: 64 }, /moe_latent_size is 64; supported is null/],
+    ['nemotron_h-experts', { mlp_bias: true }, /mlp_bias is true; supported is false/],
     ['ministral3', { rope_parameters: null }, /rope_parameters is null; supported is an object/],
   ])('of %s is refused with %j', (name, fields, message) => {
     expect(() => designOf({ ...caseOf(name).config, ...fields })).toThrow(message);

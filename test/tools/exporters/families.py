@@ -34,7 +34,7 @@ LONGEST_WITH_STATES = 300
 STATE_POSITIONS = 512
 STATEFUL = (
     "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text", "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe",
-    "bamba", "granitemoehybrid", "falcon_h1",
+    "bamba", "granitemoehybrid", "falcon_h1", "nemotron_h",
 )
 
 
@@ -340,6 +340,16 @@ CASES = {
                             mamba_proj_bias=True, projectors_bias=True, attention_bias=True, mlp_bias=True,
                             ssm_multipliers=[2.0, 1.5, 0.5, 0.8, 1.2], ssm_in_multiplier=0.8, mamba_d_conv=3,
                             mamba_conv_bias=False, tie_word_embeddings=True),
+    "nemotron_h": sizes(head=24, heads=4, kv=2, layers=8, hybrid_override_pattern="M-MM*--M", mamba_num_heads=6,
+                        mamba_head_dim=20, n_groups=2, ssm_state_size=16, conv_kernel=4, use_bias=False,
+                        time_step_limit=[0.0, 0.5], time_step_min=0.45, time_step_max=0.1, mlp_hidden_act="relu2",
+                        rms_norm_eps=1e-5, layer_norm_epsilon=1e-5, sliding_window=None),
+    "nemotron_h-experts": sizes(head=16, heads=6, kv=3, layers=5, layers_block_type=["mamba", "moe", "attention", "mamba",
+                                                                                     "moe"],
+                                mamba_num_heads=8, mamba_head_dim=16, n_groups=1, ssm_state_size=24, conv_kernel=3,
+                                use_bias=True, use_conv_bias=False, n_routed_experts=9, num_experts_per_tok=3,
+                                n_group=3, topk_group=2, moe_intermediate_size=40, norm_topk_prob=True,
+                                moe_shared_expert_intermediate_size=56, routed_scaling_factor=2.5),
     "internlm2": square(heads=4, head=64, kv=2, bias=False, rope_theta=1e6,
                         rope_scaling=dict(type="dynamic", factor=2.0)),
     "minicpm": square(heads=4, head=64, kv=4, scale_emb=12, scale_depth=1.4, dim_model_base=128,
@@ -356,7 +366,8 @@ def mixed(values):
 
 def centre_and_amplitude(family, name, shape):
     if name.endswith("weight") and (len(shape) == 1 or "norm" in name):
-        adds_one = family.startswith(("gemma", "nemotron", "qwen3_next", "qwen3_5")) and "linear_attn" not in name
+        adding = family.startswith(("gemma", "qwen3_next", "qwen3_5")) or family == "nemotron"
+        adds_one = adding and "linear_attn" not in name
         return (0.0 if adds_one else 1.0), 0.25
     if name.endswith("A_log"):  # States that last for one to fifty positions.
         return -2.0, 2.0
