@@ -17,6 +17,7 @@ export type HeaderDescriptions = Readonly<Record<string, string>>;
 export const COMMON_HEADERS: HeaderDescriptions = {
   [REQUEST_ID_HEADER]: "Id of the request in the logs: the caller's own id, or a generated one.",
   'server-timing': 'Duration of each processing step, in milliseconds.',
+  date: 'Time of the response by the clock of the server.',
 };
 
 /** Headers of responses that clients may retry. */
