@@ -1,8 +1,9 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
-import { storedText } from '../../support/browser/site-page.ts';
+import { storedText, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
-import { startSystem } from '../../support/system.ts';
+
+const PROMPT = 'Once upon a time';
 
 const keyButton = (page: Page, state = '') => page.getByRole('button', { name: `Key ${state}` });
 const accepted = (page: Page) => keyButton(page, 'accepted').waitFor();
@@ -33,6 +34,28 @@ async function openedBy(page: Page, click: () => Promise<void>): Promise<Page> {
   await click();
   return opened;
 }
+
+test('the key is in no address, no storage and no log, unless the visitor keeps it', async ({
+  visit,
+  system,
+}) => {
+  const site = await visit('/');
+  await typeInto(site.page.getByRole('textbox', { name: 'Text' }), PROMPT);
+  await site.page.getByRole('button', { name: 'Complete' }).click();
+  await site.page.getByRole('status').getByText('Finished').waitFor();
+  expect(site.page.url()).not.toContain(system.apiKey);
+  expect(site.requestedUrls.filter((url) => url.includes(system.apiKey))).toEqual([]);
+  await expect.poll(() => storedText(site.page)).toContain(PROMPT);
+  const stored = await storedText(site.page);
+  expect(stored).not.toContain(system.apiKey);
+  expect(system.log('worker') + system.log('origin')).not.toContain(system.apiKey);
+
+  await site.page.getByRole('button', { name: /^Key/ }).click();
+  await site.page.getByLabel('Keep the key on this device').check();
+  await expect.poll(() => storedText(site.page)).toContain(system.apiKey);
+  await site.page.getByLabel('Keep the key on this device').uncheck();
+  await expect.poll(() => storedText(site.page)).not.toContain(system.apiKey);
+});
 
 describe('a key that is typed, and not kept', () => {
   test('reaches the documentation and comes back, through no address and no storage that stays', async ({
@@ -121,20 +144,19 @@ describe('a link', () => {
     expect(stored).not.toContain('sk-of-a-link');
   });
 
-  test('of a local start has a code that is worth the key once', async ({ visit, onTestFinished }) => {
-    const own = await startSystem();
-    onTestFinished(async () => void (await own.stop()));
-    const [printed = ''] = /\S+#code=\S+/.exec(own.banner) ?? [];
+  test('of a local start has a code that is worth the key once', async ({ visit, system }) => {
+    // No other test uses it.
+    const [printed = ''] = /\S+#code=\S+/.exec(system.banner) ?? [];
     const { page, context } = await visit('/', { key: null });
     await page.goto(printed);
     await accepted(page);
-    expect(page.url()).toBe(`${own.url}/#/`);
+    expect(page.url()).toBe(`${system.url}/#/`);
     const history = await historyOf(page);
-    expect(history).not.toContain(own.apiKey);
+    expect(history).not.toContain(system.apiKey);
     const again = await context.newPage();
     await again.goto(printed);
     await dialog(again).getByText('its link, which works once').waitFor();
-    await again.getByLabel('Key', { exact: true }).fill(own.apiKey);
+    await again.getByLabel('Key', { exact: true }).fill(system.apiKey);
     await again.keyboard.press('Enter');
     await accepted(again);
   });

@@ -141,6 +141,26 @@ test('a stream that breaks off keeps its text, and a retry continues from its en
   expect(editor.content.text).toBe(`${PROMPT} there was a king`);
 });
 
+test('a refused key and a lost network keep the text, and another key or a retry completes', async () => {
+  const error = { message: 'No.', type: 'invalid_request_error', param: null, code: 'invalid_api_key' };
+  serveCompletions((_, at) => {
+    if (at === 0) return Response.json({ error }, { status: 401 });
+    if (at === 1) throw new TypeError('Failed to fetch');
+    return completion({ text: ' there was', finish_reason: 'stop' });
+  });
+  const { editor, state } = opened();
+  const { phase } = state.generation;
+  await complete(state);
+  expect(phase.peek()).toMatchObject({ name: 'failed', failure: { kind: 'key-refused' } });
+  vi.stubGlobal('navigator', { onLine: false });
+  await complete(state);
+  expect(phase.peek()).toMatchObject({ name: 'failed', failure: { kind: 'offline' } });
+  expect(editor.content.text).toBe(PROMPT);
+  await complete(state);
+  expect(phase.peek()).toMatchObject({ name: 'finished' });
+  expect(editor.content.text).toBe(`${PROMPT} there was`);
+});
+
 test('the status line is that of one run, and says when the model added nothing', async () => {
   const error = { message: 'Not so.', type: 'invalid_request_error', param: null, code: null };
   serveCompletions(
