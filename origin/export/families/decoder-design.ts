@@ -279,7 +279,7 @@ export interface RouterDesign {
   /** Experts that a token uses. */
   readonly active: number;
   /** Makes the scores of experts from the projection's logits. */
-  readonly scores: 'softmax' | 'sigmoid';
+  readonly scores: 'softmax' | 'sigmoid' | SparseMixer;
   /** [experts]: added to the scores to choose experts, not to weigh them; null = nothing. */
   readonly correction: Weight | null;
   /**
@@ -294,6 +294,15 @@ export interface RouterDesign {
   readonly epsilon: number;
   /** Factor of the scores of the chosen experts; above 0, usually 1. */
   readonly scale: number;
+}
+
+/**
+ * Phi 3.5 MoE: each of two experts is the best of those left. Its score is its softmax among those logits s
+ * of them for which (best − s) / max(|s|, best) is at most `reach`.
+ */
+export interface SparseMixer {
+  readonly kind: 'sparse-mixer';
+  readonly reach: number;
 }
 
 export interface ExpertsDesign {

@@ -27,6 +27,19 @@ export const separate = (
   },
 });
 
+export const MIXTRAL_EXPERTS: ExpertsStyle = {
+  width: 'intermediate_size',
+  normalized: true,
+  router: 'block_sparse_moe.gate',
+  matrices: {
+    of: (expert) => ({
+      gate: `block_sparse_moe.experts.${expert}.w1`,
+      up: `block_sparse_moe.experts.${expert}.w3`,
+      down: `block_sparse_moe.experts.${expert}.w2`,
+    }),
+  },
+};
+
 const MELLUM_ROTARY: Partial<RotaryOptions> = {
   partial: 1,
   thetaField: null,
@@ -64,18 +77,7 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
     ignored: ROUTER_TRAINING,
     differences: ({ fields }) => ({
       rotary: { theta: 1_000_000 },
-      experts: {
-        width: 'intermediate_size',
-        normalized: true,
-        router: 'block_sparse_moe.gate',
-        matrices: {
-          of: (expert) => ({
-            gate: `block_sparse_moe.experts.${expert}.w1`,
-            up: `block_sparse_moe.experts.${expert}.w3`,
-            down: `block_sparse_moe.experts.${expert}.w2`,
-          }),
-        },
-      },
+      experts: MIXTRAL_EXPERTS,
       ...everywhere(fields),
     }),
   },
@@ -153,7 +155,10 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
         normalized: true,
         router: 'block_sparse_moe.router.layer',
         matrices: {
-          stacks: { gateUp: 'block_sparse_moe.input_linear', down: 'block_sparse_moe.output_linear' },
+          stacks: {
+            gateUp: 'block_sparse_moe.input_linear.weight',
+            down: 'block_sparse_moe.output_linear.weight',
+          },
           clipped: null,
         },
       },

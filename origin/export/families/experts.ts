@@ -107,13 +107,13 @@ function stackedExpert(
 ): Omit<MlpDesign, 'kind' | 'width' | 'activation'> {
   if (clipped === null) {
     const part = (name: string, first: number, count: number): ProjectionDesign => ({
-      weight: [{ tensor: `${layer}.${name}.weight`, matrix: index, rows: [{ first, count }] }],
+      weight: [{ tensor: `${layer}.${name}`, matrix: index, rows: [{ first, count }] }],
       bias: null,
     });
     return {
       gate: part(stacks.gateUp, 0, width),
       up: part(stacks.gateUp, width, width),
-      down: { weight: [{ tensor: `${layer}.${stacks.down}.weight`, matrix: index }], bias: null },
+      down: { weight: [{ tensor: `${layer}.${stacks.down}`, matrix: index }], bias: null },
     };
   }
   const tensor = `${layer}.${stacks.gateUp}`;

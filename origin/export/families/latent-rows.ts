@@ -11,6 +11,7 @@ import {
 import type { DecoderRow, Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
 import { projection } from './design-parts.ts';
 import { separate } from './expert-rows.ts';
+import { readQueryScaling } from './llama-rows.ts';
 import { yarnMagnitude } from './rotary.ts';
 
 /** Families with latent attention. */
@@ -128,6 +129,12 @@ export function denseFirst({ fields }: RowContext): Pick<Differences, 'layer'> {
   return { layer: (index) => ({ sparse: index >= first }) };
 }
 
+const groupsOf = (fields: ConfigFields, best: number) => ({
+  count: fields.count('n_group'),
+  chosen: fields.count('topk_group'),
+  best,
+});
+
 /** Experts as DeepSeek names them, with others that every token uses. */
 export function deepseekExperts(
   fields: ConfigFields,
@@ -151,7 +158,7 @@ export const correctedExperts = (fields: ConfigFields): ExpertsStyle => ({
     fields,
     {
       scores: 'sigmoid',
-      groups: { count: fields.count('n_group'), chosen: fields.count('topk_group'), best: 2 },
+      groups: groupsOf(fields, 2),
     },
     fields.flag('norm_topk_prob'),
   ),
@@ -160,7 +167,7 @@ export const correctedExperts = (fields: ConfigFields): ExpertsStyle => ({
 
 function groupLimit(fields: ConfigFields): RouterDesign['groups'] {
   const isLimited = fields.choice('topk_method', { greedy: false, group_limited_greedy: true });
-  if (isLimited) return { count: fields.count('n_group'), chosen: fields.count('topk_group'), best: 1 };
+  if (isLimited) return groupsOf(fields, 1);
   fields.ignore('n_group', 'topk_group');
   return null;
 }
@@ -216,6 +223,43 @@ export const LATENT_ROWS: readonly DecoderRow[] = [
       ...denseFirst(row),
       experts: correctedExperts(row.fields),
     }),
+  },
+  {
+    modelTypes: ['mistral4'],
+    within: ['mistral3'],
+    defaults: {
+      rms_norm_eps: 1e-6,
+      q_lora_rank: 1024,
+      first_k_dense_replace: 0,
+      routed_scaling_factor: 1,
+      norm_topk_prob: true,
+      n_group: 1,
+      topk_group: 1,
+    },
+    sizeFields: LATENT_SIZES,
+    ignored: DEEPSEEK_TRAINING,
+    differences: (row) => {
+      const { fields } = row;
+      const common = latent(row, { interleaved: fields.flag('rope_interleave', true) });
+      const { headSize = 0 } = common.sizes ?? {};
+      const partial = fields.count('qk_rope_head_dim') / headSize;
+      fields.require('head_dim', headSize);
+      fields.require('partial_rotary_factor', partial);
+      fields.inner('rope_parameters')?.require('partial_rotary_factor', partial);
+      return {
+        ...common,
+        ...denseFirst(row),
+        rotary: { ...common.rotary, headSize, partial },
+        attention: { ...common.attention, queryScaling: readQueryScaling(fields) },
+        experts: {
+          ...deepseekExperts(fields, { groups: groupsOf(fields, 2) }, fields.flag('norm_topk_prob')),
+          matrices: {
+            stacks: { gateUp: 'mlp.experts.gate_up_proj', down: 'mlp.experts.down_proj' },
+            clipped: null,
+          },
+        },
+      };
+    },
   },
   {
     modelTypes: ['minicpm3'],

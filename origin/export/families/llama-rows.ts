@@ -33,6 +33,19 @@ export function graniteFactors({ fields }: RowContext): Differences {
   };
 }
 
+/** How queries grow with their position, as Ministral 3 and Mistral 4 write it beside the scaling. */
+export function readQueryScaling(fields: ConfigFields) {
+  const parameters = fields.inner('rope_parameters');
+  if (parameters === null) throw fields.fault('rope_parameters', 'an object');
+  parameters.ignore('max_position_embeddings');
+  const queryScaling = {
+    beta: parameters.number('llama_4_scaling_beta'),
+    originalPositions: parameters.count('original_max_position_embeddings'),
+  };
+  fields.require('original_max_position_embeddings', queryScaling.originalPositions);
+  return queryScaling;
+}
+
 /**
  * Fields of other models of HunYuan's, with images, experts or other attention, that the dense ones' files
  * also have.
@@ -82,17 +95,10 @@ export const LLAMA_ROWS: readonly DecoderRow[] = [
     modelTypes: ['ministral3'],
     within: ['mistral3'],
     defaults: { rms_norm_eps: 1e-5, head_dim: 128 },
-    differences: ({ fields }) => {
-      const parameters = fields.inner('rope_parameters');
-      if (parameters === null) throw fields.fault('rope_parameters', 'an object');
-      parameters.ignore('max_position_embeddings');
-      const queryScaling = {
-        beta: parameters.number('llama_4_scaling_beta'),
-        originalPositions: parameters.count('original_max_position_embeddings'),
-      };
-      fields.require('original_max_position_embeddings', queryScaling.originalPositions);
-      return { ...everywhere(fields), attention: { queryScaling } };
-    },
+    differences: ({ fields }) => ({
+      ...everywhere(fields),
+      attention: { queryScaling: readQueryScaling(fields) },
+    }),
   },
   {
     modelTypes: ['qwen2'],

@@ -19,6 +19,8 @@ export interface RotaryOptions {
   readonly layerType?: string;
   /** Field of the base beside rope_parameters; absent = rope_theta, null = none is read. */
   readonly thetaField?: string | null;
+  /** True if short_mscale of a scaling is the factor of cosine and sine (Phi 3.5 MoE). */
+  readonly shortScale?: boolean;
   /** True if `alpha` of dynamic scaling makes the base larger at every length (HunYuan). */
   readonly growing?: boolean;
   /** rope_scaling if config.json has neither object. */
@@ -68,7 +70,9 @@ export function readRotary(fields: ConfigFields, options: RotaryOptions): Rotary
     );
   const scaling = { ...options, fields, base, dimensions, parameters };
   const { magnitude = 1, maxPositions = positions, ...scaled } = scale(scaling);
-  return { rotary: { base, magnitude, interleaved, ...scaled }, maxPositions };
+  const isScaled = options.shortScale === true && rotaryType(parameters, options) !== 'default';
+  const factor = isScaled ? parameters!.number('short_mscale') : magnitude;
+  return { rotary: { base, magnitude: factor, interleaved, ...scaled }, maxPositions };
 }
 
 /** The object of these layers; null = there is none. */
@@ -102,12 +106,19 @@ function eitherNumber(
 }
 
 function scale(scaling: Scaling): Scaled {
-  const { parameters, layerType } = scaling;
+  const { parameters } = scaling;
   if (parameters === null) return { frequencies: frequenciesOf(scaling) };
+  const type = rotaryType(parameters, scaling);
+  parameters.require('type', type);
+  return KINDS[type]!(scaling, parameters);
+}
+
+/** @throws ModelError for an unknown type */
+function rotaryType(parameters: ConfigFields | null, { layerType }: RotaryOptions): string {
+  if (parameters === null) return 'default';
   const name = layerType !== undefined || parameters.has('rope_type') ? 'rope_type' : 'type';
-  const compute = parameters.choice(name, KINDS, 'default');
-  parameters.require('type', parameters.text(name, 'default'));
-  return compute(scaling, parameters);
+  parameters.choice(name, KINDS, 'default');
+  return parameters.text(name, 'default');
 }
 
 const KINDS: Readonly<Record<string, (scaling: Scaling, parameters: ConfigFields) => Scaled>> = {

@@ -1,10 +1,10 @@
 import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
-import { ROUTER_TRAINING, separate } from './expert-rows.ts';
+import { MIXTRAL_EXPERTS, ROUTER_TRAINING, separate } from './expert-rows.ts';
 import { correctedExperts, DEEPSEEK_TRAINING, denseFirst } from './latent-rows.ts';
 import { attentionBias, HUNYUAN_FAMILY } from './llama-rows.ts';
-import { byLayer } from './windows.ts';
+import { byLayer, everywhere } from './windows.ts';
 
 /** Families with ordinary attention whose experts are not chosen by the best probabilities only. */
 
@@ -23,6 +23,14 @@ function rotatedShare({ fields, sizes }: RowContext): number {
   fields.require('partial_rotary_factor', share);
   fields.inner('rope_parameters')?.require('partial_rotary_factor', share);
   return share;
+}
+
+/** The original context stands among the parameters of the scaling only. */
+function phiLayers(fields: ConfigFields): Pick<Differences, 'layer'> {
+  const parameters = fields.inner('rope_parameters') ?? fields.inner('rope_scaling');
+  const name = 'original_max_position_embeddings';
+  fields.require(name, parameters?.optionalNumber(name) ?? null);
+  return everywhere(fields);
 }
 
 function ernieLayers({ fields, sizes }: RowContext): Pick<Differences, 'layer'> {
@@ -123,6 +131,24 @@ export const ROUTED_ROWS: readonly DecoderRow[] = [
     },
   },
   {
+    modelTypes: ['phimoe'],
+    defaults: { rms_norm_eps: 1e-5, router_jitter_noise: 0.01 },
+    ignored: ['output_router_logits', 'router_aux_loss_coef', 'input_jitter_noise'],
+    requires: { num_experts_per_tok: [2] },
+    differences: ({ fields }) => ({
+      ...phiLayers(fields),
+      norm: { kind: 'layer', epsilon: 'rms_norm_eps', biased: true },
+      biases: { ...attentionBias(fields), head: fields.flag('lm_head_bias', false) },
+      rotary: { theta: 1_000_000, shortScale: true },
+      experts: {
+        ...MIXTRAL_EXPERTS,
+        normalized: false,
+        counts: { experts: 'num_local_experts', active: 2 },
+        routing: { scores: { kind: 'sparse-mixer', reach: 2 * fields.number('router_jitter_noise') } },
+      },
+    }),
+  },
+  {
     modelTypes: ['minimax_m2'],
     defaults: { rms_norm_eps: 1e-6, head_dim: 128 },
     ignored: [
@@ -140,23 +166,13 @@ export const ROUTED_ROWS: readonly DecoderRow[] = [
     },
     differences: (row) => {
       row.fields.require('attn_type_list', Array<number>(row.sizes.layers).fill(1));
-      const matrix = (expert: number, name: string) => `block_sparse_moe.experts.${expert}.${name}`;
       return {
         headNorm: { over: 'width' },
         rotary: { theta: 5_000_000, partial: rotatedShare(row) },
         experts: {
-          width: 'intermediate_size',
-          normalized: true,
-          router: 'block_sparse_moe.gate',
+          ...MIXTRAL_EXPERTS,
           correction: 'block_sparse_moe.e_score_correction_bias',
           routing: { scores: 'sigmoid' },
-          matrices: {
-            of: (expert) => ({
-              gate: matrix(expert, 'w1'),
-              up: matrix(expert, 'w3'),
-              down: matrix(expert, 'w2'),
-            }),
-          },
         },
       };
     },

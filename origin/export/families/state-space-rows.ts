@@ -58,7 +58,7 @@ const GRANITE_EXPERTS: ExpertsStyle = {
   normalized: true,
   router: 'block_sparse_moe.router.layer',
   matrices: {
-    stacks: { gateUp: 'block_sparse_moe.input_linear', down: 'block_sparse_moe.output_linear' },
+    stacks: { gateUp: 'block_sparse_moe.input_linear.weight', down: 'block_sparse_moe.output_linear.weight' },
     clipped: null,
   },
   shared: 'mlp',

@@ -1,4 +1,4 @@
-import type { ExpertsDesign, RouterDesign } from '../families/decoder-design.ts';
+import type { ExpertsDesign, RouterDesign, SparseMixer } from '../families/decoder-design.ts';
 import { writeMlp } from './feed-forward.ts';
 import { WeightType } from './graph-builder.ts';
 import { type GraphContext, nameOf, vectorTensor, writeLinear, writeMatMul } from './linear.ts';
@@ -81,6 +81,7 @@ function writeShares(
   // Rounded weights would choose other experts.
   const exact = { ...context, precision: type === 'float16' ? 'fp16' : 'fp32' } as const;
   const logits = writeMatMul(exact, rows, nameOf(projection.weight), matrix, bias);
+  if (typeof router.scores === 'object') return writeMixedShares(context, router.scores, logits);
   const scores =
     router.scores === 'sigmoid'
       ? graph.node('Sigmoid', [logits])
@@ -93,6 +94,31 @@ function writeShares(
   if (scale !== 1) shares = graph.node('Mul', [shares, graph.scalar(scale, type)]);
   const none = graph.node('Mul', [scores, graph.scalar(0, type)]);
   return graph.node('ScatterElements', [none, indices, shares], { integers: { axis: 1 } });
+}
+
+function writeMixedShares({ graph, type }: GraphContext, { reach }: SparseMixer, logits: string): string {
+  const none = graph.node('Mul', [logits, graph.scalar(0, type)]);
+  const sizes = graph.node('Abs', [logits]);
+  const choose = (left: string) => {
+    const best = graph.node('ReduceMax', [left, graph.integers(-1)], { integers: { keepdims: 1 } });
+    const distances = graph.node('Div', [
+      graph.node('Sub', [best, logits]),
+      graph.node('Max', [sizes, best]),
+    ]);
+    const isFar = graph.node('Greater', [distances, graph.scalar(reach, type)]);
+    const near = graph.node('Where', [isFar, graph.scalar(-Infinity, type), left]);
+    const probabilities = graph.node('Softmax', [near], { integers: { axis: -1 } });
+    const chosen = graph.node('ArgMax', [left], { integers: { axis: -1, keepdims: 1 } });
+    const share = graph.node('GatherElements', [probabilities, chosen], { integers: { axis: 1 } });
+    return { chosen, share };
+  };
+  const scatter = (into: string, { chosen, share }: ReturnType<typeof choose>) =>
+    graph.node('ScatterElements', [into, chosen, share], { integers: { axis: 1 } });
+  const first = choose(logits);
+  const zero = graph.node('Mul', [first.share, graph.scalar(0, type)]);
+  const lowest = graph.node('Sub', [zero, graph.scalar(Infinity, type)]);
+  const second = choose(scatter(logits, { ...first, share: lowest }));
+  return scatter(scatter(none, first), second);
 }
 
 function writeDivisor({ graph, type }: GraphContext, design: RouterDesign, shares: string): string {

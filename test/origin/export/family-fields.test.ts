@@ -59,6 +59,7 @@ const SWITCHED_OFF: Readonly<Record<string, readonly string[]>> = {
   'qwen3_next-types': ['intermediate_size'],
   deepseek_v2: ['n_group', 'topk_group'],
   dots1: ['max_window_layers'],
+  'phimoe-longrope': ['max_position_embeddings'],
   ernie4_5_moe: ['moe_layer_end_index'],
   'deepseek_v2-groups': ['intermediate_size'],
   'lfm2-bias': ['block_ffn_dim_multiplier', 'block_multiple_of'],
@@ -99,8 +100,8 @@ describe('the fields of config.json', () => {
   );
 
   it('name an unknown text model in a known model with images', () => {
-    const config = { model_type: 'mistral3', text_config: { model_type: 'mistral4' } };
-    expect(() => designOf(config, {})).toThrow(/text_config\.model_type is "mistral4"/);
+    const config = { model_type: 'mistral3', text_config: { model_type: 'mistral5' } };
+    expect(() => designOf(config, {})).toThrow(/text_config\.model_type is "mistral5"/);
   });
 
   it('name an unknown family and the known ones', () => {

@@ -72,7 +72,7 @@ def latent(head=(40, 24, 32), heads=4, layers=2, hidden=96, **fields):
     return dict(
         hidden_size=hidden, num_attention_heads=heads, num_key_value_heads=heads, num_hidden_layers=layers,
         intermediate_size=112, max_position_embeddings=POSITIONS, qk_nope_head_dim=plain, qk_rope_head_dim=rotated,
-        v_head_dim=value, kv_lora_rank=36, rope_theta=10000.0,
+        v_head_dim=value, kv_lora_rank=36,
     ) | fields
 
 
@@ -322,6 +322,17 @@ CASES = {
                           moe_num_shared_experts=2, moe_layer_start_index=1, moe_layer_end_index=2,
                           moe_layer_interval=1, use_bias=False, rope_theta=500000.0, moe_use_aux_free=True,
                           moe_capacity=[7, 7, 7]),
+    "mistral3-latent": mistral3() | dict(tie_word_embeddings=True, text_config=latent(
+        model_type="mistral4", vocab_size=VOCABULARY, tie_word_embeddings=True, q_lora_rank=48, n_routed_experts=12,
+        num_experts_per_tok=3, n_shared_experts=1, moe_intermediate_size=40, first_k_dense_replace=1, routed_scaling_factor=1.5, n_group=4,
+        topk_group=2, norm_topk_prob=True, rope_parameters=SCALED_QUERIES)),
+    "phimoe": square(heads=4, head=64, kv=2, num_local_experts=7, num_experts_per_tok=2, router_jitter_noise=0.3,
+                     attention_bias=True, lm_head_bias=True, rope_theta=10000.0, sliding_window=WINDOW,
+                     rms_norm_eps=1e-5),
+    "phimoe-longrope": square(heads=4, head=64, kv=2, num_local_experts=5, num_experts_per_tok=2,
+                              max_position_embeddings=4 * POSITIONS,
+                              rope_scaling=longrope(32, original_max_position_embeddings=POSITIONS,
+                                                    short_mscale=1.243, long_mscale=1.25)),
     "minimax_m2": sizes(head=64, heads=6, kv=2, num_local_experts=9, num_experts_per_tok=4, rotary_dim=32,
                         rope_theta=5e6, scoring_func="sigmoid", use_routing_bias=True, shared_intermediate_size=0,
                         qk_norm_type="per_layer", use_qk_norm=True, attn_type_list=[1, 1]),
