@@ -348,6 +348,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/score': ['shared', 'worker/dialects', 'worker/generation'],
   'worker/site': ['worker/site/playground', 'worker/site/shell', 'worker/site/store'],
   'worker/site/account': [
+    'worker/site/copy',
     'worker/site/api',
     'worker/site/controls',
     'worker/site/playground',

@@ -5,10 +5,15 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import { useSession } from '../store/session.ts';
 import { type Account, AccountContext, askJson, openAccount } from './account.ts';
+import { BatchesSection } from './batches/batches-section.tsx';
+import { KeysSection } from './keys/keys-section.tsx';
+import { MadeKeys } from './keys/made-keys.tsx';
 import { OverviewSection } from './overview/overview-section.tsx';
 import type { OwnKey } from './own-key.ts';
+import { RequestsSection } from './requests/requests-section.tsx';
 import { type Resource, useResource } from './resource.ts';
 import { Loaded } from './states.tsx';
+import { UsageSection } from './usage/usage-section.tsx';
 
 interface Section {
   readonly name: string;
@@ -19,7 +24,13 @@ interface Section {
 }
 
 /** What a key may not do has no section. */
-const SECTIONS: readonly Section[] = [{ name: '', title: 'Overview', scope: null, Content: OverviewSection }];
+const SECTIONS: readonly Section[] = [
+  { name: '', title: 'Overview', scope: null, Content: OverviewSection },
+  { name: 'usage', title: 'Usage', scope: null, Content: UsageSection },
+  { name: 'requests', title: 'Requests', scope: null, Content: RequestsSection },
+  { name: 'keys', title: 'Keys', scope: 'keys', Content: KeysSection },
+  { name: 'batches', title: 'Batches', scope: 'completions', Content: BatchesSection },
+];
 
 /** The overview counts, so it is read often; elsewhere, a key that has ended is noticed within a minute. */
 const READ_OVERVIEW_MS = 5_000;
@@ -71,7 +82,10 @@ function Sections({ account }: { readonly account: Account }) {
   const name = useSignal(sectionName());
   useEffect(() => {
     const closed = new AbortController();
-    addEventListener('hashchange', () => (name.value = sectionName()), { signal: closed.signal });
+    const follow = () => (name.value = sectionName());
+    addEventListener('hashchange', follow, { signal: closed.signal });
+    // The address may have changed before the browser has painted.
+    follow();
     return () => closed.abort();
   }, []);
   const own = useResource(
@@ -120,7 +134,8 @@ function OwnSections({ own, value: key, name }: OwnSectionsProps) {
         ))}
       </nav>
       <div class="account-section">
-        <current.Content own={own} />
+        <MadeKeys />
+        <current.Content key={current.name} own={own} />
       </div>
     </>
   );

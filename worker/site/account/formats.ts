@@ -20,11 +20,8 @@ export function limitName(limit: string): string {
 export const amount = (limit: string, value: number): string =>
   isMoney(limit) ? money(value) : count(value);
 
-/** Returns the unit of a limit, for its field. */
-export function limitUnit(limit: string): string {
-  if (isMoney(limit)) return 'in units of the currency';
-  return /requests|tokens|sequences|bytes/.exec(limit)?.[0] ?? '';
-}
+/** Returns the unit of a limit that its name does not say; '' = it does. */
+export const limitUnit = (limit: string): string => (isMoney(limit) ? 'in units of the currency' : '');
 
 export const milliseconds = (value: number | null): string =>
   value === null ? '–' : `${count(Math.round(value))} ms`;
@@ -56,7 +53,8 @@ export function duration(seconds: number): string {
 export const relative = (seconds: number, now: number): string => {
   const ahead = seconds - now;
   if (Math.abs(ahead) < 1) return 'now';
-  return ahead > 0 ? `in ${duration(ahead)}` : `${duration(-ahead)} ago`;
+  // Of the past, one unit tells enough.
+  return ahead > 0 ? `in ${duration(ahead)}` : `${/^\d+ \w+/.exec(duration(-ahead))?.[0]} ago`;
 };
 
 /** Returns the seconds until a limit of a UTC day or month begins again; null for other limits. */

@@ -90,3 +90,25 @@ export function useServerNow(): number {
   void tick.value;
   return clock.now();
 }
+
+/** One request of a form: it runs once at a time, and its failure stays until the next attempt. */
+export function useAction(send: () => Promise<void>): {
+  readonly isBusy: boolean;
+  readonly failure: RequestFailure | null;
+  readonly run: () => void;
+} {
+  const isBusy = useSignal(false);
+  const failure = useSignal<RequestFailure | null>(null);
+  const run = async () => {
+    if (isBusy.peek()) return;
+    isBusy.value = true;
+    failure.value = null;
+    try {
+      await send();
+    } catch (thrown) {
+      failure.value = failureFrom(thrown);
+    }
+    isBusy.value = false;
+  };
+  return { isBusy: isBusy.value, failure: failure.value, run: () => void run() };
+}

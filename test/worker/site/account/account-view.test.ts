@@ -1,4 +1,3 @@
-import '../support/page-globals.ts';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { OWN, openView, refusal } from './fake-account.ts';
 

@@ -1,3 +1,4 @@
+import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
 import { type ComponentChild, h } from 'preact';
 import { onTestFinished, vi } from 'vitest';

@@ -24,6 +24,7 @@ export class SmallNode {
   readonly onchange = null;
   readonly onblur = null;
   readonly onkeydown = null;
+  readonly onsubmit = null;
   value = '';
   readonly #listeners = new Map<string, Listener>();
 
@@ -98,6 +99,7 @@ export class SmallNode {
   /** Dialogs are open as long as they are rendered. */
   showModal(): void {}
   close(): void {}
+  focus(): void {}
 
   /** Elements in the order of the page. */
   *elements(): Generator<SmallNode> {
@@ -105,7 +107,11 @@ export class SmallNode {
     for (const child of this.childNodes) yield* child.elements();
   }
   dispatch(type: string, event: object = {}): void {
-    const common = { type, currentTarget: this, target: this, stopPropagation: () => undefined };
+    const nothing = () => undefined;
+    const common = {
+      ...{ type, currentTarget: this, target: this },
+      ...{ stopPropagation: nothing, preventDefault: nothing },
+    };
     this.#listeners.get(type)?.call(this, { ...common, ...event });
   }
 }
@@ -119,6 +125,8 @@ export interface Rendered {
   all(name: string, part?: string): SmallNode[];
   /** Presses the button with this text. @throws if there is none, or it is disabled */
   press(text: string): void;
+  /** Sends the form that has the button with this text. @throws if there is none, or it is disabled */
+  submit(text: string): void;
   /** Returns the field with this label. */
   field(label: string): SmallNode;
   /** Writes into the field with this label, which has the focus from then on. */
@@ -158,15 +166,22 @@ export function rendered(child: ComponentChild): Rendered {
       );
       return (attributes.get('aria-label') ?? named?.textContent) === label;
     })!;
+  const enabled = (text: string) => {
+    const button = all('button').find(({ textContent }) => textContent === text);
+    if (button === undefined || button.attributes.has('disabled'))
+      throw new Error(`There is no enabled button "${text}": ${root.textContent}`);
+    return button;
+  };
   return {
     text: () => root.textContent,
     all,
     field,
-    press(text) {
-      const button = all('button').find(({ textContent }) => textContent === text);
-      if (button === undefined || button.attributes.has('disabled'))
-        throw new Error(`There is no enabled button "${text}": ${root.textContent}`);
-      button.dispatch('click');
+    press: (text) => enabled(text).dispatch('click'),
+    submit(text) {
+      const button = enabled(text);
+      all('form')
+        .find((form) => form.contains(button))!
+        .dispatch('submit');
     },
     write(label, text) {
       document.activeElement = field(label);

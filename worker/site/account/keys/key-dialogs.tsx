@@ -1,0 +1,233 @@
+import { useSignal } from '@preact/signals';
+import { Button } from '../../controls/button.tsx';
+import { Dialog } from '../../controls/dialog.tsx';
+import { Select } from '../../controls/select.tsx';
+import { askJson, type MadeKey, useAccount, useOwnKey } from '../account.ts';
+import { dateText } from '../formats.ts';
+import { useAction } from '../resource.ts';
+import { FormFault } from '../states.tsx';
+import { KeyForm } from './key-form.tsx';
+import { draftOf, type KeyObject, keyPatch, newKeyBody, rightsOf } from './key-object.ts';
+
+/** What is done with keys in dialogs. */
+
+export type KeyTask =
+  | { readonly kind: 'create' }
+  | { readonly kind: 'open' | 'rotate' | 'delete'; readonly key: KeyObject };
+
+interface TaskProps {
+  /** Closes the dialog; `changed` = the list is old. */
+  readonly onDone: (changed: boolean) => void;
+}
+
+interface KeyTaskProps extends TaskProps {
+  readonly of: KeyObject;
+  readonly onTask: (task: KeyTask) => void;
+}
+
+interface KeyDialogsProps extends TaskProps {
+  readonly task: KeyTask;
+  readonly onTask: (task: KeyTask) => void;
+}
+
+export function KeyDialogs({ task, onTask, onDone }: KeyDialogsProps) {
+  switch (task.kind) {
+    case 'create':
+      return <CreateKey onDone={onDone} />;
+    case 'open':
+      return <OpenKey of={task.key} onTask={onTask} onDone={onDone} />;
+    case 'rotate':
+      return <RotateKey of={task.key} onTask={onTask} onDone={onDone} />;
+    case 'delete':
+      return <DeleteKey of={task.key} onTask={onTask} onDone={onDone} />;
+  }
+}
+
+function CreateKey({ onDone }: TaskProps) {
+  const account = useAccount();
+  return (
+    <Dialog title="Create a key" class="wide" onClose={() => onDone(false)}>
+      <KeyForm
+        isNew
+        initial={draftOf(null)}
+        action="Create"
+        onSave={async (draft) => {
+          const made = await askJson<MadeKey>(account, '/v1/keys', { body: newKeyBody(draft) });
+          account.made.value = [made, ...account.made.value];
+          onDone(true);
+        }}
+      />
+    </Dialog>
+  );
+}
+
+/** One key: its facts, its fields if the own key may change it, and what else may be done with it. */
+function OpenKey({ of: key, onTask, onDone }: KeyTaskProps) {
+  const account = useAccount();
+  const rights = rightsOf(key, useOwnKey(), account.clock.now() / 1000);
+  const path = `/v1/keys/${key.id}`;
+  const change = async (body: object) => {
+    await account.ask(path, { method: 'PATCH', body });
+    onDone(true);
+  };
+  const switching = useAction(() => change({ disabled: !key.disabled }));
+  const initial = draftOf(key);
+  return (
+    <Dialog title={key.name} class="wide" onClose={() => onDone(false)}>
+      <div class="stack">
+        <KeyFacts of={key} />
+        <div class="row">
+          {rights.rotate && <Button text="Rotate…" onClick={() => onTask({ kind: 'rotate', key })} />}
+          {(key.disabled ? rights.change : rights.end) && (
+            <Button
+              text={key.disabled ? 'Enable' : 'Disable'}
+              disabled={switching.isBusy}
+              onClick={switching.run}
+            />
+          )}
+          {rights.end && (
+            <Button class="danger" text="Delete…" onClick={() => onTask({ kind: 'delete', key })} />
+          )}
+        </div>
+        <FormFault failure={switching.failure} />
+        {rights.change && (
+          <KeyForm
+            isNew={false}
+            initial={initial}
+            action="Save"
+            onSave={(draft) => change(keyPatch(draft, initial))}
+          />
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+function KeyFacts({ of: key }: { readonly of: KeyObject }) {
+  const at = (seconds: number | null) => (seconds === null ? null : dateText(seconds));
+  const facts: readonly (readonly [name: string, value: string | null])[] = [
+    ['Id', key.id],
+    ['For', key.scopes.join(', ')],
+    ['Created', dateText(key.created_at)],
+    ['Last used on the day', at(key.last_used_at)],
+    ['Ends', at(key.expires_at)],
+    ['Revoked', at(key.revoked_at)],
+    ['Replaced by', key.replaced_by],
+  ];
+  return (
+    <dl class="pairs figures">
+      {facts.map(
+        ([name, value]) =>
+          value !== null && (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  );
+}
+
+const UNITS = [
+  ['60', 'minutes'],
+  ['3600', 'hours'],
+  ['86400', 'days'],
+] as const;
+
+function RotateKey({ of: key, onDone }: KeyTaskProps) {
+  const account = useAccount();
+  const amount = useSignal('24');
+  const unit = useSignal('3600');
+  const { isBusy, failure, run } = useAction(async () => {
+    const overlap_seconds = Math.round(Number(amount.peek()) * Number(unit.peek()));
+    const body = { overlap_seconds };
+    const made = await askJson<MadeKey>(account, `/v1/keys/${key.id}/rotate`, { body });
+    account.made.value = [made, ...account.made.value];
+    onDone(true);
+  });
+  return (
+    <Dialog title="Rotate a key" onClose={() => onDone(false)}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          run();
+        }}
+      >
+        <p>
+          A new key takes the place of <bdi>{key.name}</bdi>, with the same settings. The old one works until
+          the overlap ends.
+        </p>
+        <div class="row">
+          <label class="field labelled">
+            <span>Overlap</span>
+            <input
+              type="number"
+              required
+              min={0}
+              max={2_592_000 / Number(unit.value)}
+              step="any"
+              value={amount.value}
+              onInput={(event) => (amount.value = event.currentTarget.value)}
+            />
+          </label>
+          <Select
+            label="Unit of the overlap"
+            value={unit.value}
+            options={UNITS}
+            onChange={(chosen) => (unit.value = chosen)}
+          />
+        </div>
+        <p class="quiet">At most 30 days. 0 ends the old key at once.</p>
+        <FormFault failure={failure} />
+        <div class="row">
+          <Button class="primary" type="submit" text="Rotate" disabled={isBusy} />
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Asks for the name, so that no other key is deleted than the one that is meant. */
+function DeleteKey({ of: key, onDone }: KeyTaskProps) {
+  const account = useAccount();
+  const typed = useSignal('');
+  const { isBusy, failure, run } = useAction(async () => {
+    await account.ask(`/v1/keys/${key.id}`, { method: 'DELETE' });
+    onDone(true);
+  });
+  const isMeant = typed.value.trim() === key.name.trim();
+  return (
+    <Dialog title="Delete a key" onClose={() => onDone(false)}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isMeant) run();
+        }}
+      >
+        <p>
+          <strong>
+            <bdi>{key.name}</bdi>
+          </strong>{' '}
+          ends at once, with its open streams, and cannot be enabled again. Its usage stays.
+        </p>
+        <label class="field labelled">
+          <span>Type the name of the key</span>
+          <input
+            dir="auto"
+            autocomplete="off"
+            spellcheck={false}
+            value={typed.value}
+            onInput={(event) => (typed.value = event.currentTarget.value)}
+          />
+        </label>
+        <FormFault failure={failure} />
+        <div class="row">
+          <Button class="danger" type="submit" text="Delete the key" disabled={!isMeant || isBusy} />
+        </div>
+      </form>
+    </Dialog>
+  );
+}

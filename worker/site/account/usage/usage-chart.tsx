@@ -1,0 +1,91 @@
+import { useSignal } from '@preact/signals';
+import { dayText } from '../formats.ts';
+import { niceMaximum } from './measures.ts';
+
+interface UsageChartProps {
+  readonly days: readonly string[];
+  /** One per day. */
+  readonly values: readonly number[];
+  readonly show: (value: number) => string;
+}
+
+/** Heights are shares of this; columns are one unit wide. */
+const HEIGHT = 100;
+/** From this number on, columns touch each other. */
+const DENSE = 120;
+
+const KEYS: Readonly<Record<string, (at: number, last: number) => number>> = {
+  ArrowLeft: (at) => at - 1,
+  ArrowDown: (at) => at - 1,
+  ArrowRight: (at) => at + 1,
+  ArrowUp: (at) => at + 1,
+  PageDown: (at) => at - 7,
+  PageUp: (at) => at + 7,
+  Home: () => 0,
+  End: (_, last) => last,
+};
+
+/** A column per day. Hover over one or walk with the arrows: the line above has its figure. */
+export function UsageChart({ days, values, show }: UsageChartProps) {
+  const chosen = useSignal<number | null>(null);
+  const last = days.length - 1;
+  const at = Math.min(chosen.value ?? last, last);
+  const most = niceMaximum(Math.max(0, ...values));
+  const shown = `${dayText(days[at]!)}: ${show(values[at]!)}`;
+  const choose = (next: number) => {
+    chosen.value = Math.max(0, Math.min(last, next));
+  };
+  return (
+    <figure class="usage-chart figures">
+      <figcaption>{shown}</figcaption>
+      <div class="chart-area">
+        <span class="quiet">{show(most)}</span>
+        <div
+          role="slider"
+          tabIndex={0}
+          aria-label="Day of the chart"
+          aria-valuemin={0}
+          aria-valuemax={last}
+          aria-valuenow={at}
+          aria-valuetext={shown}
+          onKeyDown={(event) => {
+            const step = KEYS[event.key];
+            if (step === undefined) return;
+            event.preventDefault();
+            choose(step(at, last));
+          }}
+          onPointerMove={(event) => {
+            const { left, width } = event.currentTarget.getBoundingClientRect();
+            choose(Math.floor(((event.clientX - left) / width) * days.length));
+          }}
+        >
+          <Columns values={values} most={most} chosen={at} />
+        </div>
+        <div class="chart-days quiet" aria-hidden="true">
+          <span>{dayText(days[0]!)}</span>
+          <span>{dayText(days[last]!)}</span>
+        </div>
+      </div>
+    </figure>
+  );
+}
+
+interface ColumnsProps {
+  readonly values: readonly number[];
+  readonly most: number;
+  readonly chosen: number;
+}
+
+function Columns({ values, most, chosen }: ColumnsProps) {
+  const width = values.length > DENSE ? 1 : 0.75;
+  return (
+    <svg viewBox={`0 0 ${values.length} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+      <rect class="chosen" x={chosen} y={0} width={1} height={HEIGHT} />
+      {values.map((value, at) => {
+        // A day with any use is visible.
+        const height = value === 0 ? 0 : Math.max(1, (value / most) * HEIGHT);
+        return <rect key={at} x={at + (1 - width) / 2} y={HEIGHT - height} width={width} height={height} />;
+      })}
+    </svg>
+  );
+}
