@@ -25,8 +25,14 @@ async function runExample(command: string, args: readonly string[]): Promise<str
   return (await run(command, args, { cwd: ROOT, env, timeout: TEST_LIMIT_MS - 5_000 })).stdout;
 }
 
-/** An error status of curl fails the example, as does any failing command of a pipe. */
-const PRELUDE = 'set -euo pipefail\ncurl() { command curl --fail-with-body --silent --show-error "$@"; }\n';
+/**
+ * An error status of curl fails the example, as does any failing command of a pipe. `npx` starts the command
+ * without npm, which takes 0.9 s of processor time less.
+ */
+const PRELUDE = `set -euo pipefail
+curl() { command curl --fail-with-body --silent --show-error "$@"; }
+npx() { local name="$1"; shift; "node_modules/.bin/$name" "$@"; }
+`;
 const runShell = (code: string) => runExample('bash', ['-c', PRELUDE + codeFor({ code }, system.url)]);
 
 /** The file lies in the repository, so that imports of installed packages work. */
@@ -47,6 +53,10 @@ describe('the runner', () => {
     await expect(
       runShell('curl http://localhost:8787/v1/none -H "Authorization: Bearer $KEY" | cat'),
     ).rejects.toThrow();
+  });
+
+  test('starts what npx starts', async () => {
+    expect(await runShell('npx continuo --help')).toBe(await runShell('command npx continuo --help'));
   });
 
   test('runs TypeScript', async () => {
