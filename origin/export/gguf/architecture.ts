@@ -1,7 +1,7 @@
 import type { GgufKeys } from './gguf-keys.ts';
 
 /** Hugging Face's name of a tensor; by part where weight and bias do not end with `.weight` and `.bias`. */
-export type TensorName = string | { readonly weight: string; readonly bias?: string };
+export type TensorName = string | { readonly weight?: string; readonly bias?: string };
 
 type TensorNames = Readonly<Record<string, TensorName>>;
 
@@ -31,6 +31,8 @@ export interface Architecture {
   readonly grouped?: boolean;
   /** The weights of norms have 1 added. */
   readonly shiftedNorms?: boolean;
+  /** Stored as [channels, length], in Hugging Face's file as [channels, 1, length]. */
+  readonly kernels?: readonly string[];
   /** Stored as [outputs, inputs], in Hugging Face's file as [inputs, outputs]. */
   readonly transposed?: readonly string[];
   /**

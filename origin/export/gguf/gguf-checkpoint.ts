@@ -10,6 +10,7 @@ import {
 import { joinFloats } from '../checkpoint/matrix.ts';
 import { type Architecture, NEUTRAL_KEYS, type StoredTensors } from './architecture.ts';
 import { decodeBlocks } from './block-types.ts';
+import { CONVOLUTION_ARCHITECTURES } from './convolution-architectures.ts';
 import { GgufFile } from './gguf-file.ts';
 import type { GgufTensor } from './gguf-header.ts';
 import { GgufKeys } from './gguf-keys.ts';
@@ -23,6 +24,7 @@ const ARCHITECTURES: readonly Architecture[] = [
   ...LLAMA_ARCHITECTURES,
   ...RELATED_ARCHITECTURES,
   ...GPT_ARCHITECTURES,
+  ...CONVOLUTION_ARCHITECTURES,
 ];
 
 /**

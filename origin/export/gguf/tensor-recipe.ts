@@ -71,7 +71,7 @@ const pairsOfMatrices =
     return { source, unit: matrix * height + within };
   };
 
-const STORED_NAME = /^(?:blk\.(\d+)\.)?(\w+)\.(weight|bias)$/;
+const STORED_NAME = /^(?:blk\.(\d+)\.)?([\w.]+)\.(weight|bias)$/;
 
 interface StoredName {
   readonly layer: string;
@@ -126,9 +126,7 @@ function plainRecipes(
   { stored, name, tensor }: { stored: StoredName; name: TensorName; tensor: GgufTensor },
 ): TensorRecipe[] {
   const transposed = stored.part === 'weight' && (architecture.transposed ?? []).includes(stored.base);
-  const shape = transposed
-    ? [...tensor.shape.slice(0, -2), ...tensor.shape.slice(-2).reverse()]
-    : tensor.shape;
+  const shape = publishedShape(architecture, stored, tensor, transposed);
   const recipe: TensorRecipe = {
     name: nameOf(name, stored),
     shape,
@@ -139,6 +137,16 @@ function plainRecipes(
     transposed,
   };
   return recipe.name.includes('*') ? stackedRecipes(recipe) : [recipe];
+}
+
+function publishedShape(
+  { kernels = [] }: Architecture,
+  { base, part }: StoredName,
+  { shape }: GgufTensor,
+  transposed: boolean,
+): readonly number[] {
+  if (transposed) return [...shape.slice(0, -2), ...shape.slice(-2).reverse()];
+  return part === 'weight' && kernels.includes(base) ? [...shape.slice(0, 1), 1, ...shape.slice(1)] : shape;
 }
 
 const unitLengthOf = ({ shape }: GgufTensor, { part }: StoredName): number =>
