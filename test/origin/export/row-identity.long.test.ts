@@ -6,8 +6,8 @@ import { expectSameBits, openRunner } from './built-model.ts';
 import { CASES } from './family-cases.ts';
 import { hashedCheckpoint } from './hashed-checkpoint.ts';
 
-/** Experts, biases and sinks, ALiBi, windows, rotation outside of the attention. */
-const NAMES = ['olmoe', 'gpt_oss', 'bloom', 'gemma3', 'phi'];
+/** Experts, sinks, ALiBi, windows, rotation outside of the attention, latent attention, sparse mixers. */
+const NAMES = ['olmoe', 'gpt_oss', 'bloom', 'gemma3', 'phi', 'deepseek_v2', 'deepseek_v3', 'phimoe'];
 const PRECISIONS = ['fp32', 'fp16', 'int8', 'int4'] as const;
 
 const cases = CASES.filter(({ name }) => NAMES.includes(name)).flatMap((one) =>
