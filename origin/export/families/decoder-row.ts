@@ -26,6 +26,8 @@ export interface DecoderRow {
    * `model.`, nothing and `model.language_model.`. Any name may follow `language_model.`.
    */
   readonly prefixes?: readonly string[];
+  /** Parts of tensors' names that checkpoints write otherwise: the design's, and the other one. */
+  readonly aliases?: Readonly<Record<string, string>>;
   /** Names in config.json of sizes that have another name than in Llama. */
   readonly sizeFields?: Partial<Readonly<Record<keyof typeof SIZE_FIELDS, readonly string[]>>>;
   /** Values of fields with which they change nothing; others are refused. */
@@ -104,6 +106,8 @@ export interface LayerDifferences {
   readonly sparse?: boolean;
   /** The layer has only attention or what is in its place, or only the MLP or experts. */
   readonly only?: 'mixer' | 'feed-forward';
+  /** Names that differ in this layer. */
+  readonly names?: Partial<Names>;
   /** In place of attention. */
   readonly mixer?: Exclude<MixerDesign, AttentionDesign | ParallelDesign> | null;
   /** Beside attention. */

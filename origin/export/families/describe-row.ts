@@ -149,16 +149,17 @@ class RowDesigner {
       experts === null || differences.sparse === false
         ? mlp()
         : describeExperts(this.#fields, name, experts, this.#activation(name), this.#sizes.hidden, mlp());
+    const names = { ...this.#names, ...differences.names };
     return {
       attention: only === 'feed-forward' ? null : this.#mixer(name, differences, rotary),
       feedForward: only === 'mixer' ? null : feedForward(),
       residual,
-      attentionNorm: only === 'feed-forward' ? null : normOf(this.#names.attentionNorm),
-      feedForwardNorm: only === 'mixer' ? null : normOf(this.#names.feedForwardNorm),
-      attentionOutputNorm: normOf(this.#names.attentionOutputNorm),
-      feedForwardOutputNorm: normOf(this.#names.feedForwardOutputNorm),
-      afterAttentionNorm: normOf(this.#names.afterAttentionNorm),
-      afterFeedForwardNorm: normOf(this.#names.afterFeedForwardNorm),
+      attentionNorm: only === 'feed-forward' ? null : normOf(names.attentionNorm),
+      feedForwardNorm: only === 'mixer' ? null : normOf(names.feedForwardNorm),
+      attentionOutputNorm: normOf(names.attentionOutputNorm),
+      feedForwardOutputNorm: normOf(names.feedForwardOutputNorm),
+      afterAttentionNorm: normOf(names.afterAttentionNorm),
+      afterFeedForwardNorm: normOf(names.afterFeedForwardNorm),
       residualScale,
     };
   }

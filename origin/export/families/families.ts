@@ -77,12 +77,13 @@ export function describeOfAnySize(config: Config, tensors: TensorNames) {
   }
   const fields = given.withDefaults(family.defaults ?? {});
   const [canonical = '', ...others] = family.prefixes ?? PREFIXES;
+  const aliases = Object.entries(family.aliases ?? {});
   const storedName = (name: string) => {
     const inner = name.startsWith(canonical) ? name.slice(canonical.length) : null;
     const alternatives = inner === null ? [] : others.map((prefix) => prefix + inner);
-    return (
-      [name, `language_model.${name}`, ...alternatives].find((candidate) => tensors.has(candidate)) ?? name
-    );
+    const placed = [name, `language_model.${name}`, ...alternatives];
+    const renamed = aliases.flatMap(([part, other]) => placed.map((one) => one.replace(part, other)));
+    return [...placed, ...renamed].find((candidate) => tensors.has(candidate)) ?? name;
   };
   const design = describeRow(family, fields, outer);
   fields.ignore(...NEUTRAL_FIELDS, ...(family.ignored ?? []));

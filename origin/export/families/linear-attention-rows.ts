@@ -10,33 +10,57 @@ import {
 import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from './decoder-row.ts';
 import { chosenRows, interleaved, projection } from './design-parts.ts';
 import { ROUTER_TRAINING, separate, withDenseLayers } from './expert-rows.ts';
+import { attentionBias, NORMS_AFTER } from './llama-rows.ts';
 
 /** Families with gated delta networks in place of attention in most layers. */
 
 const FULL = 'full_attention';
 const LINEAR = 'linear_attention';
 
-/** For each layer, whether it attends: from layer_types, else every full_attention_interval-th. */
-function attendingLayers(fields: ConfigFields, { layers }: Sizes): boolean[] {
-  if (!fields.has('layer_types')) {
-    const interval = fields.count('full_attention_interval', 4);
-    return Array.from({ length: layers }, (_, layer) => (layer + 1) % interval === 0);
-  }
-  fields.ignore('full_attention_interval');
+/** For each layer, whether it attends: from layer_types, else as `absent` says. */
+function attendingLayers(
+  fields: ConfigFields,
+  { layers }: Sizes,
+  absent: (layer: number) => boolean,
+): boolean[] {
+  if (!fields.has('layer_types')) return Array.from({ length: layers }, (_, layer) => absent(layer));
   const types = fields.texts('layer_types');
   const unknown = types.find((type) => type !== FULL && type !== LINEAR);
   if (unknown !== undefined) {
     throw new ModelError(`config.json: layer_types has ${unknown}; supported are ${FULL}, ${LINEAR}`);
   }
   if (types.length !== layers) throw fields.fault('layer_types', `${layers} types`);
+  if (!types.includes(FULL)) throw fields.fault('layer_types', `a layer of ${FULL}`);
   return types.map((type) => type === FULL);
 }
 
-function readShape(fields: ConfigFields): RecurrenceShape {
-  const [keyHeads, heads] = [fields.count('linear_num_key_heads'), fields.count('linear_num_value_heads')];
+/** Sizes that are absent follow from the others in OLMo Hybrid; Qwen's have other defaults. */
+function readShape(fields: ConfigFields, { heads: attentionHeads, hidden }: Sizes): RecurrenceShape {
+  const keyHeads = fields.count('linear_num_key_heads', attentionHeads);
+  const heads = fields.count('linear_num_value_heads', attentionHeads);
   if (heads % keyHeads !== 0) throw fields.fault('linear_num_value_heads', `a multiple of ${keyHeads}`);
-  const [keySize, valueSize] = [fields.count('linear_key_head_dim'), fields.count('linear_value_head_dim')];
+  const keySize = fields.count('linear_key_head_dim', Math.trunc((0.75 * hidden) / keyHeads));
+  const valueSize = fields.count('linear_value_head_dim', 2 * keySize);
   return { keyHeads, heads, keySize, valueSize };
+}
+
+/** Without layer_types, every full_attention_interval-th layer attends. */
+function everyNth(fields: ConfigFields, { layers }: Sizes): (layer: number) => boolean {
+  if (fields.has('layer_types')) {
+    fields.ignore('full_attention_interval');
+    return () => false;
+  }
+  const interval = fields.count('full_attention_interval', 4);
+  if (interval > layers) throw fields.fault('full_attention_interval', `at most ${layers}`);
+  return (layer) => (layer + 1) % interval === 0;
+}
+
+function kernelLength(fields: ConfigFields): number {
+  const length = fields.count('linear_conv_kernel_dim', 4);
+  if (length < 2) throw fields.fault('linear_conv_kernel_dim', 'at least 2');
+  // The convolution has the activation of the MLP.
+  fields.require('hidden_act', 'silu', 'swish');
+  return length;
 }
 
 type Inputs = Pick<LinearAttentionDesign, 'query' | 'key' | 'value' | 'gate' | 'decay' | 'rate'>;
@@ -83,14 +107,10 @@ function qwen(
   { fields, sizes }: RowContext,
   inputs: (layer: string, shape: RecurrenceShape) => Inputs,
 ): Differences & { readonly layer: (index: number) => LayerDifferences } {
-  const attends = attendingLayers(fields, sizes);
-  if (!attends.includes(true)) throw fields.fault('layer_types', `a layer of ${FULL}`);
-  const shape = readShape(fields);
-  const length = fields.count('linear_conv_kernel_dim');
-  if (length < 2) throw fields.fault('linear_conv_kernel_dim', 'at least 2');
+  const attends = attendingLayers(fields, sizes, everyNth(fields, sizes));
+  const shape = readShape(fields, sizes);
+  const length = kernelLength(fields);
   const epsilon = fields.number('rms_norm_eps');
-  // The convolution has the activation of the MLP.
-  fields.require('hidden_act', 'silu', 'swish');
   // Positions of images. Those of text are the same in all of its parts.
   fields.inner('rope_parameters')?.ignore('mrope_section', 'mrope_interleaved');
   const bias = fields.flag('attention_bias', false);
@@ -115,6 +135,61 @@ function qwen(
           rateScale: 1,
           norm: { ...norm, weightOffset: 0 },
           output: projection(`${layer}.out_proj`, false),
+        },
+      };
+    },
+  };
+}
+
+/** OLMo Hybrid: norms before linear attention, but after attention as in OLMo 3. */
+function olmoHybrid({ fields, sizes }: RowContext): Differences {
+  const { layers } = sizes;
+  const attends = attendingLayers(
+    fields,
+    sizes,
+    (layer) => layer % 4 === 3 || (layers < 4 && layer === layers - 1),
+  );
+  const shape = readShape(fields, sizes);
+  const length = kernelLength(fields);
+  const rateScale = fields.flag('linear_allow_neg_eigval', true) ? 2 : 1;
+  // A null means no rotary positions. transformers takes an absent rope_theta, or no object, for 10,000.
+  const parameters = fields.inner('rope_parameters');
+  if (!Object.hasOwn(fields.value('rope_parameters') ?? {}, 'rope_theta')) {
+    throw fields.fault('rope_parameters', 'an object with rope_theta, which is null or a number');
+  }
+  const rotated = parameters?.has('rope_theta') === true;
+  if (!rotated) parameters?.require('rope_type', 'default');
+  return {
+    biases: attentionBias(fields),
+    headNorm: { over: 'width' },
+    rotary: rotated ? { reads: 'rope_parameters' } : null,
+    layer: (index) => {
+      if (attends[index]) return { names: NORMS_AFTER };
+      const layer = `model.layers.${index}.linear_attn`;
+      const of = (name: string) => projection(`${layer}.${name}`, false);
+      const taps = ['q', 'k', 'v'].map((name) => ({ tensor: `${layer}.${name}_conv1d.weight` }));
+      const norm = {
+        kind: 'rms',
+        epsilon: 1e-5,
+        weight: whole(`${layer}.o_norm.weight`),
+        bias: null,
+      } as const;
+      return {
+        mixer: {
+          kind: 'linear-attention',
+          ...shape,
+          query: of('q_proj'),
+          key: of('k_proj'),
+          value: of('v_proj'),
+          gate: of('g_proj'),
+          rate: of('b_proj'),
+          decay: of('a_proj'),
+          kernel: { length, weight: taps, bias: null },
+          decayBias: whole(`${layer}.dt_bias`),
+          logDecay: whole(`${layer}.A_log`),
+          rateScale,
+          norm: { ...norm, weightOffset: 0 },
+          output: of('o_proj'),
         },
       };
     },
@@ -157,6 +232,17 @@ export const LINEAR_ATTENTION_ROWS: readonly DecoderRow[] = [
         ...withDenseLayers(row, common.layer),
       };
     },
+  },
+  {
+    modelTypes: ['olmo_hybrid'],
+    defaults: { rms_norm_eps: 1e-6 },
+    // How weights were drawn before the training.
+    ignored: words('linear_a_log_min linear_a_log_max linear_dt_min linear_dt_max linear_dt_init_floor'),
+    aliases: {
+      input_layernorm: 'attention_layer_norm',
+      post_attention_layernorm: 'feedforward_layer_norm',
+    },
+    differences: olmoHybrid,
   },
   {
     modelTypes: ['qwen3_5_text'],

@@ -15,7 +15,7 @@ export const attentionBias = (fields: ConfigFields, field = 'attention_bias', ab
 export const mlpBias = (fields: ConfigFields) => ({ mlp: fields.flag('mlp_bias', false) });
 
 /** OLMo 2 and EXAONE 4 normalize what attention and MLP return, not what they read. */
-const NORMS_AFTER = {
+export const NORMS_AFTER = {
   attentionNorm: '',
   feedForwardNorm: '',
   attentionOutputNorm: 'post_attention_layernorm',

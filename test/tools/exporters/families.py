@@ -34,7 +34,7 @@ LONGEST_WITH_STATES = 300
 STATE_POSITIONS = 512
 STATEFUL = (
     "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text", "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe",
-    "bamba", "granitemoehybrid", "falcon_h1", "nemotron_h",
+    "olmo_hybrid", "bamba", "granitemoehybrid", "falcon_h1", "nemotron_h",
 )
 
 
@@ -276,6 +276,14 @@ CASES = {
                            model_type="qwen3_5_moe_text", tie_word_embeddings=True, **EXPERTS),
         vision_config=VISION | dict(model_type="qwen3_5_moe_vision"),
     ),
+    "olmo_hybrid": square(heads=4, head=24, kv=4, layers=5, linear_conv_kernel_dim=4, linear_allow_neg_eigval=True,
+                          linear_num_key_heads=3, linear_num_value_heads=6, linear_key_head_dim=20,
+                          linear_value_head_dim=28, attention_bias=False, pad_token_id=0,
+                          rope_parameters=dict(rope_theta=None, rope_type="default"),
+                          linear_a_log_min=0.0, linear_a_log_max=16.0, linear_dt_min=0.001, linear_dt_max=0.1,
+                          layer_types=["linear_attention", "full_attention"] * 2 + ["linear_attention"]),
+    "olmo_hybrid-rotary": square(heads=2, head=32, kv=1, layers=4, linear_allow_neg_eigval=False, pad_token_id=0,
+                                 rope_parameters=dict(rope_type="default", rope_theta=5e5), attention_bias=True),
     "bamba": square(heads=4, head=24, kv=2, layers=4, attn_layer_indices=[2], mamba_n_heads=6, mamba_n_groups=2,
                     mamba_d_state=20, mamba_d_conv=4, mamba_d_head=32, rope_theta=20000.0, rms_norm_eps=1e-5),
     "bamba-bias": square(heads=6, head=16, kv=6, layers=3, attn_layer_indices=[1], mamba_n_heads=16, mamba_n_groups=1,
