@@ -14,11 +14,13 @@ import { type BatchInputs, DecodeInputs, PrefillInputs } from './batch-inputs.ts
 import type { DecoderInterface } from './decoder-interface.ts';
 import { KvCache, type KvStore } from './kv-cache.ts';
 import { inOrdinaryMemory, keptLogitRows, MAX_PREFILL_CHUNKS, type RunnerOptions } from './runner-options.ts';
-import { StateCache } from './state-cache.ts';
+import { type BegunRun, StateCache, type StatePlace } from './state-cache.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /** Maximum of cached bindings, one per recent slot range; each costs a few kilobytes. */
 const MAX_BINDINGS = 64;
+
+const WITHOUT_STATES: BegunRun = { from: 0, begun: [] };
 
 /** Sequences, and tokens of each. */
 type Dimensions = readonly [sequences: number, tokens: number];
@@ -46,7 +48,7 @@ export class OrtRunner implements ModelRunner {
   readonly #prefillInputs: PrefillInputs;
   readonly #embedder: TokenEmbedder | null;
   readonly #logits: Logits;
-  /** By slot range; least recently used first. */
+  /** By slot range and place of the states; least recently used first. */
   readonly #bindings = new Map<number, OrtBinding>();
   readonly #guard = new RunGuard(() => this.#release());
 
@@ -114,20 +116,13 @@ export class OrtRunner implements ModelRunner {
     this.#decodeInputs.fill(batch);
     this.#embedder?.embed(batch.tokens, rows);
     const logits = this.#logits.subarray(0, rows * this.shape.vocabularySize);
-    const binding = this.#decodeBinding(firstSlot, rows, logits);
+    const { from, begun } = this.#states?.begin(firstSlot, batch.positions, rows) ?? WITHOUT_STATES;
+    const binding = this.#decodeBinding(firstSlot, rows, logits, from);
     if (this.#session.copiesInputs) this.#bindInputs(binding, this.#decodeInputs, [rows, 1]);
-    const begun = this.#beginRows(batch);
     const finish = () => this.#endRows(batch, begun, logits);
     if (signal) return this.#guard.run(() => this.#session.runAsync(binding, signal).then(finish));
     this.#session.run(binding);
     return finish();
-  }
-
-  /** Returns, by row, whether its slot has the state that it goes on from. */
-  #beginRows({ firstSlot, rows, positions }: DecodeBatch): readonly boolean[] {
-    const states = this.#states;
-    if (states === null) return [];
-    return Array.from({ length: rows }, (_, row) => states.begin(firstSlot + row, positions[row]!));
   }
 
   #endRows({ firstSlot, positions }: DecodeBatch, begun: readonly boolean[], logits: Logits): Logits {
@@ -151,9 +146,9 @@ export class OrtRunner implements ModelRunner {
       const { sequences, length, logits: wanted } = this.#prefillInputs.fill(chunks);
       this.#embedder?.embed(tokens, tokens.length, images);
       const rows = wanted === 0 ? 0 : Math.max(wanted, this.shape.minRows);
-      for (const chunk of chunks) this.#beginPrompt(chunk, chunks.length);
+      const from = this.#beginPrompts(chunks);
       const logits = this.#logitsFor(rows);
-      using binding = this.#bind(this.#prefillInputs, [sequences, length], slot, logits);
+      using binding = this.#bind(this.#prefillInputs, [sequences, length], slot, logits, from);
       await this.#session.runAsync(binding, signal);
       for (const chunk of chunks) this.#states?.end(chunk.slot, chunk.start + chunk.tokens.length);
       return logits.subarray(0, wanted * this.shape.vocabularySize);
@@ -161,10 +156,13 @@ export class OrtRunner implements ModelRunner {
   }
 
   /** @throws Error if the slot has no state of the chunk's start, or would get one of padding */
-  #beginPrompt({ slot, start }: PrefillChunk, prompts: number): void {
-    if (this.#states === null) return;
-    if (prompts > 1) throw new Error('padding would change the states of joined prompts');
-    if (!this.#states.begin(slot, start)) throw new Error(`slot ${slot} has no state of position ${start}`);
+  #beginPrompts(chunks: readonly PrefillChunk[]): StatePlace {
+    if (this.#states === null) return 0;
+    if (chunks.length > 1) throw new Error('padding would change the states of joined prompts');
+    const [{ slot, start }] = chunks as [PrefillChunk];
+    const { from, begun } = this.#states.begin(slot, [start], 1);
+    if (!begun[0]) throw new Error(`slot ${slot} has no state of position ${start}`);
+    return from;
   }
 
   copy(from: number, to: number, end: number, start?: number): void {
@@ -184,12 +182,12 @@ export class OrtRunner implements ModelRunner {
     this.#session.dispose();
   }
 
-  #decodeBinding(firstSlot: number, rows: number, logits: Logits): OrtBinding {
+  #decodeBinding(firstSlot: number, rows: number, logits: Logits, from: StatePlace): OrtBinding {
     const { slots } = this.shape;
-    const key = firstSlot * (slots + 1) + rows;
+    const key = 2 * (firstSlot * (slots + 1) + rows) + from;
     const bound = this.#bindings.get(key);
     this.#bindings.delete(key);
-    const binding = bound ?? this.#bind(this.#decodeInputs, [rows, 1], firstSlot, logits);
+    const binding = bound ?? this.#bind(this.#decodeInputs, [rows, 1], firstSlot, logits, from);
     this.#bindings.set(key, binding);
     this.#dropOldestBinding();
     return binding;
@@ -210,7 +208,13 @@ export class OrtRunner implements ModelRunner {
   }
 
   /** @param logits as many rows as the run computes */
-  #bind(inputs: BatchInputs, dimensions: Dimensions, firstSlot: number, logits: Logits): OrtBinding {
+  #bind(
+    inputs: BatchInputs,
+    dimensions: Dimensions,
+    firstSlot: number,
+    logits: Logits,
+    from: StatePlace,
+  ): OrtBinding {
     const { vocabularySize } = this.shape;
     const rows = logits.length / vocabularySize;
     return this.#session.bound((binding) => {
@@ -218,7 +222,7 @@ export class OrtRunner implements ModelRunner {
       binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [rows]));
       binding.output(this.#logitsName, this.#tensor(logits, [rows, vocabularySize]));
       this.#cache.bind(binding, firstSlot, dimensions[0]);
-      this.#states?.bind(binding, firstSlot, dimensions[0]);
+      this.#states?.bind(binding, firstSlot, dimensions[0], from);
     });
   }
 

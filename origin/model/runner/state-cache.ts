@@ -11,10 +11,13 @@ export interface StateTensor {
   readonly dimensions: readonly number[];
 }
 
-/** The state of positions that a slot does not have. */
+/** A position that no slot has. */
 const NONE = -1;
 
-/** States of all slots, [slots, …dimensions], where a run begins or where it ends. */
+/** One of two memories for the states of all slots. */
+export type StatePlace = 0 | 1;
+
+/** Places of the states of slots, [slots, …dimensions]. */
 interface StateBuffer {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly address: Pointer;
@@ -29,17 +32,25 @@ const rowBytesOf = ({ dimensions }: StateTensor): number =>
 export const bytesOfState = (states: readonly StateTensor[]): number =>
   states.reduce((sum, state) => sum + rowBytesOf(state), 0);
 
+/** The states that a run goes on from. */
+export interface BegunRun {
+  readonly from: StatePlace;
+  /** By row: whether its slot has the state. */
+  readonly begun: readonly boolean[];
+}
+
 /**
- * The state of every slot in CPU memory. A run reads it at one place and writes it at another, and the next
- * run says by its position which of them it goes on from. So a run that was stopped, or a row of no sequence,
- * changes nothing.
+ * The state of every slot in CPU memory, in two places. A run reads it in one and writes it in the other, and
+ * the next run says by its position which of them it goes on from. So a run that was stopped, or a row of no
+ * sequence, changes nothing, and rows that all go on from where they ended are not copied.
  */
 export class StateCache implements SlotStates {
   readonly bytes: number;
   readonly #tensors: readonly StateTensor[];
-  readonly #past: readonly StateBuffer[];
-  readonly #present: readonly StateBuffer[];
-  /** By slot: the position of the state in `#past`, and of that in `#present`. */
+  readonly #places: readonly [readonly StateBuffer[], readonly StateBuffer[]];
+  /** By slot: where its last run began. It ended in the other place. */
+  readonly #place: Uint8Array;
+  /** By slot: the position where its last run began, and where it ended. */
   readonly #began: Int32Array;
   readonly #ended: Int32Array;
 
@@ -51,14 +62,14 @@ export class StateCache implements SlotStates {
     };
     this.bytes = bytesOfState(tensors);
     this.#tensors = tensors;
-    this.#past = tensors.map(allocate);
-    this.#present = tensors.map(allocate);
+    this.#places = [tensors.map(allocate), tensors.map(allocate)];
+    this.#place = new Uint8Array(slots);
     this.#began = new Int32Array(slots);
     this.#ended = new Int32Array(slots).fill(NONE);
   }
 
-  /** Binds slots firstSlot … firstSlot + rows − 1. */
-  bind(binding: OrtBinding, firstSlot: number, rows: number): void {
+  /** Binds slots firstSlot … firstSlot + rows − 1 for a run that goes on from a place. */
+  bind(binding: OrtBinding, firstSlot: number, rows: number, from: StatePlace): void {
     for (const [index, { past, present, dimensions }] of this.#tensors.entries()) {
       const tensor = ({ bytes, address, rowBytes }: StateBuffer) => ({
         owner: bytes,
@@ -67,20 +78,18 @@ export class StateCache implements SlotStates {
         elementBytes: Float32Array.BYTES_PER_ELEMENT,
         dimensions: [rows, ...dimensions],
       });
-      binding.input(past, tensor(this.#past[index]!));
-      binding.output(present, tensor(this.#present[index]!));
+      binding.input(past, tensor(this.#places[from][index]!));
+      binding.output(present, tensor(this.#places[otherThan(from)][index]!));
     }
   }
 
-  /** Makes a run go on from a position of a slot. False if the slot has no state of it. */
-  begin(slot: number, position: number): boolean {
-    const ended = this.#ended[slot]!;
-    this.#ended[slot] = NONE;
-    if (position === 0) for (const row of this.#rows(this.#past, slot)) row.fill(0);
-    else if (position === ended) this.#keepPresent(slot);
-    else return position === this.#began[slot];
-    this.#began[slot] = position;
-    return true;
+  /** Makes a run of neighbouring slots go on from a position each, in the place where most of them are. */
+  begin(firstSlot: number, positions: ArrayLike<number>, rows: number): BegunRun {
+    const slots = Array.from({ length: rows }, (_, row) => firstSlot + row);
+    const found = slots.map((slot, row) => this.#placeOf(slot, positions[row]!));
+    const inSecond = slots.filter((slot, row) => (found[row] ?? this.#place[slot]) === 1);
+    const from = 2 * inSecond.length > rows ? 1 : 0;
+    return { from, begun: slots.map((slot, row) => this.#move(slot, positions[row]!, found[row]!, from)) };
   }
 
   /** Notes that a run has ended at a position of a slot. */
@@ -89,12 +98,10 @@ export class StateCache implements SlotStates {
   }
 
   read(slot: number, position: number, bytes: Uint8Array): void {
-    const isEnd = position === this.#ended[slot];
-    if (!isEnd && position !== this.#began[slot]) {
-      throw new Error(`slot ${slot} has no state of position ${position}`);
-    }
+    const place = this.#placeOf(slot, position);
+    if (place === null) throw new Error(`slot ${slot} has no state of position ${position}`);
     let at = 0;
-    for (const row of this.#rows(isEnd ? this.#present : this.#past, slot)) {
+    for (const row of this.#rows(place, slot)) {
       bytes.set(row, at);
       at += row.length;
     }
@@ -102,7 +109,7 @@ export class StateCache implements SlotStates {
 
   write(slot: number, position: number, bytes: Uint8Array): void {
     let at = 0;
-    for (const row of this.#rows(this.#past, slot)) {
+    for (const row of this.#rows(this.#place[slot] as StatePlace, slot)) {
       row.set(bytes.subarray(at, at + row.length));
       at += row.length;
     }
@@ -110,12 +117,39 @@ export class StateCache implements SlotStates {
     this.#ended[slot] = NONE;
   }
 
-  #keepPresent(slot: number): void {
-    const present = this.#rows(this.#present, slot);
-    for (const [index, row] of this.#rows(this.#past, slot).entries()) row.set(present[index]!);
+  #placeOf(slot: number, position: number): StatePlace | null {
+    const began = this.#place[slot] as StatePlace;
+    if (position === this.#ended[slot]) return otherThan(began);
+    return position === this.#began[slot] ? began : null;
   }
 
-  #rows(buffers: readonly StateBuffer[], slot: number): Uint8Array[] {
-    return buffers.map(({ bytes, rowBytes }) => bytes.subarray(slot * rowBytes, (slot + 1) * rowBytes));
+  /**
+   * Brings the state of a position to the place that a run reads, because it overwrites the other one. A slot
+   * without that state keeps the one where its last run began.
+   * @returns whether the slot has it
+   */
+  #move(slot: number, position: number, found: StatePlace | null, from: StatePlace): boolean {
+    const begins = found === null && position === 0;
+    const source = found ?? (this.#place[slot] as StatePlace);
+    if (begins) for (const row of this.#rows(from, slot)) row.fill(0);
+    else if (source !== from) this.#copy(slot, source, from);
+    this.#place[slot] = from;
+    this.#ended[slot] = NONE;
+    if (found === null && !begins) return false;
+    this.#began[slot] = position;
+    return true;
+  }
+
+  #copy(slot: number, from: StatePlace, to: StatePlace): void {
+    const source = this.#rows(from, slot);
+    for (const [index, row] of this.#rows(to, slot).entries()) row.set(source[index]!);
+  }
+
+  #rows(place: StatePlace, slot: number): Uint8Array[] {
+    return this.#places[place].map(({ bytes, rowBytes }) =>
+      bytes.subarray(slot * rowBytes, (slot + 1) * rowBytes),
+    );
   }
 }
+
+const otherThan = (place: StatePlace): StatePlace => (place === 0 ? 1 : 0);

@@ -14,9 +14,14 @@ function newCache() {
   const cache = new StateCache({ addressOf: () => 0n } as unknown as OrtApi, TENSORS, 3);
   const keep = (name: string, { owner }: { readonly owner: Uint8Array<ArrayBuffer> }) =>
     arrays.set(name, new Float32Array(owner.buffer));
-  cache.bind({ input: keep, output: keep } as unknown as OrtBinding, 0, 3);
+  /** A run of one slot, which may be stopped before its end. */
+  const begin = (slot: number, start: number) => {
+    const { from, begun } = cache.begin(slot, [start], 1);
+    cache.bind({ input: keep, output: keep } as unknown as OrtBinding, slot, 1, from);
+    return begun[0]!;
+  };
   const run = (slot: number, start: number, end: number, value: number) => {
-    if (!cache.begin(slot, start)) return false;
+    if (!begin(slot, start)) return false;
     arrays.get('A')!.fill(value, 6 * slot, 6 * slot + 6);
     arrays.get('B')!.fill(value, slot, slot + 1);
     cache.end(slot, end);
@@ -28,7 +33,7 @@ function newCache() {
     const values = new Set(new Float32Array(bytes.buffer));
     return values.size === 1 ? [...values][0] : values;
   };
-  return { cache, run, valueAt };
+  return { cache, begin, run, valueAt };
 }
 
 describe('states of slots', () => {
@@ -42,28 +47,28 @@ describe('states of slots', () => {
   });
 
   it('are those of before a run that did not end', () => {
-    const { cache, run, valueAt } = newCache();
+    const { begin, run, valueAt } = newCache();
     run(0, 0, 4, 7);
-    cache.begin(0, 4);
+    begin(0, 4);
     expect(valueAt(0, 4)).toBe(7);
     expect(() => valueAt(0, 5)).toThrow('slot 0 has no state of position 5');
   });
 
   it('begin with zeros at position 0, whatever the slot had', () => {
-    const { cache, run, valueAt } = newCache();
+    const { begin, run, valueAt } = newCache();
     run(2, 0, 4, Number.NaN);
     run(2, 4, 5, Number.NaN);
-    cache.begin(2, 0);
+    begin(2, 0);
     expect(valueAt(2, 0)).toBe(0);
   });
 
   it('of other positions are refused, and nothing changes', () => {
-    const { cache, run, valueAt } = newCache();
+    const { begin, run, valueAt } = newCache();
     run(0, 0, 4, 7);
     run(0, 4, 5, 8);
     expect(run(0, 3, 4, 9)).toBe(false);
     expect(valueAt(0, 4)).toBe(7);
-    expect(cache.begin(0, 4)).toBe(true);
+    expect(begin(0, 4)).toBe(true);
   });
 
   it('are written to another slot as they were read', () => {
