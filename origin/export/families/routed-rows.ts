@@ -111,7 +111,7 @@ export const ROUTED_ROWS: readonly DecoderRow[] = [
       moe_norm_min: 1e-12,
     },
     ignored: [...ROUTER_TRAINING, 'moe_capacity', 'num_nextn_predict_layers'],
-    requires: { use_bias: [false], moe_gate: ['topk'], moe_use_aux_free: [true] },
+    requires: { use_bias: [false], use_rmsnorm: [true], moe_gate: ['topk'], moe_use_aux_free: [true] },
     differences: (row) => {
       const { fields } = row;
       const smallestSum = fields.number('moe_norm_min');

@@ -83,6 +83,22 @@ describe('config.json as published', () => {
       'nemotron',
       { layer_norm_eps: 1e-5, rope_percent: 0.5, kv_channels: 96, unk_token_id: 0 },
     ],
+    [
+      'DeepSeek V3',
+      'deepseek_v3',
+      { aux_loss_alpha: 1e-4, seq_aux: true, ep_size: 1, moe_layer_freq: 1, num_nextn_predict_layers: 1 },
+    ],
+    ['ERNIE 4.5 21B', 'ernie4_5_moe', { use_rmsnorm: true, moe_gate: 'topk', num_nextn_predict_layers: 1 }],
+    [
+      'MiniMax M2',
+      'minimax_m2',
+      { mlp_intermediate_size: 8192, layernorm_mlp_beta: 1, use_mtp: true, num_mtp_modules: 3 },
+    ],
+    [
+      'Hunyuan A13B',
+      'hunyuan_v1_moe',
+      { use_cla: false, norm_type: 'rms', group_limited_greedy: false, capacity_factor: 1, class_num: 0 },
+    ],
     ['LLaMA 2 7B 32K', 'llama-linear', { max_sequence_length: 32_768, _flash_attn_2_enabled: true }],
   ])('of %s may have its fields that no logit depends on', (_, name, fields) => {
     const { config } = caseOf(name);
@@ -160,6 +176,19 @@ describe('config.json as published', () => {
     ['nemotron_h', { layers_block_type: ['mamba'] }, /layers_block_type is \["mamba"\]; supported is/],
     ['nemotron_h-experts', { moe_latent_size: 64 }, /moe_latent_size is 64; supported is null/],
     ['nemotron_h-experts', { mlp_bias: true }, /mlp_bias is true; supported is false/],
+    ['deepseek_v2', { norm_topk_prob: true }, /norm_topk_prob is true; supported is false/],
+    ['deepseek_v3', { scoring_func: 'softmax' }, /scoring_func is "softmax"; supported is "sigmoid"/],
+    ['deepseek_v3', { n_group: 5 }, /n_group is 5; supported is with topk_group, groups of the 12 experts/],
+    ['deepseek_v3', { num_experts_per_tok: 7 }, /num_experts_per_tok is 7; supported is at most 6/],
+    ['deepseek_v3', { routed_scaling_factor: -1 }, /routed_scaling_factor is -1; supported is above 0/],
+    ['deepseek_v3', { v_head_dim: 72 }, /v_head_dim is 72; supported is at most 64/],
+    ['minicpm3', { num_key_value_heads: 2 }, /num_key_value_heads is 2; supported is 4/],
+    [
+      'hunyuan_v1_moe',
+      { moe_topk: [3, 2] },
+      /moe_topk is \[3,2\]; supported is the same number for 2 layers/,
+    ],
+    ['phimoe', { num_experts_per_tok: 3 }, /num_experts_per_tok is 3; supported is 2/],
     ['ministral3', { rope_parameters: null }, /rope_parameters is null; supported is an object/],
   ])('of %s is refused with %j', (name, fields, message) => {
     expect(() => designOf({ ...caseOf(name).config, ...fields })).toThrow(message);
