@@ -14,6 +14,8 @@ import { CASES } from '../export/family-cases.ts';
 import { hashedCheckpoint } from '../export/hashed-checkpoint.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
 import { expectAsAlone, schedules } from './support/random-schedule.ts';
+import { submission } from './support/submissions.ts';
+import { ordered, transcribe } from './support/transcript.ts';
 
 const VOCABULARY = 320;
 
@@ -42,6 +44,7 @@ describe.each([
   ['qwen3_5_text', 'int4'],
   ['qwen3_next', 'fp32'],
   ['qwen3_next', 'int8'],
+  ['olmo_hybrid', 'fp32'],
   ['bamba', 'fp32'],
   ['bamba', 'int8'],
   ['granitemoehybrid-experts', 'fp32'],
@@ -88,4 +91,42 @@ describe.each([
     );
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(runs(10));
   });
+
+  it('fails alone if its state is not numbers, and its slot serves the next one', async () => {
+    const driver = start(0);
+    const ask = (requestId: string) => {
+      const tokens = Int32Array.from({ length: 20 }, (_, at) => (5 * at) % 97);
+      return submission({ requestId, prompts: [{ tokens, maxTokens: 12 }], ignoreEos: true });
+    };
+    const outputOf = (from: Driver, requestId: string) => ordered(transcribe(from.eventsOf(requestId), 1));
+    driver.submit(ask('bad'));
+    while (driver.eventsOf('bad').length < 2) await driver.step();
+    spoilStates(runner);
+    for (const next of ['good', 'later', 'last', 'again']) driver.submit(ask(next));
+    await driver.finish();
+    const alone = start(0);
+    alone.submit(ask('alone'));
+    await alone.finish();
+    const failure = { type: 'error', code: 'upstream_error', retryable: true };
+    expect(driver.eventsOf('bad').at(-1)).toMatchObject(failure);
+    for (const next of ['good', 'later', 'last', 'again']) {
+      expect(outputOf(driver, next)).toEqual(outputOf(alone, 'alone'));
+    }
+  });
 });
+
+/** Makes every state of a position that a slot goes on from NaN. */
+function spoilStates({ shape, states }: ModelRunner): void {
+  const wrong = new Uint8Array(new Float32Array(states!.bytes / 4).fill(Number.NaN).buffer);
+  for (let slot = 0; slot < shape.slots; slot++) {
+    for (let position = shape.contextLength; position > 0; position--) {
+      try {
+        states!.read(slot, position, new Uint8Array(states!.bytes));
+      } catch {
+        continue;
+      }
+      states!.write(slot, position, wrong);
+      break;
+    }
+  }
+}
