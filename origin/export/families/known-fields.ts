@@ -89,7 +89,7 @@ function rotaryOf(rotary: readonly NonNullable<AttentionDesign['rotary']>[], hea
       'rope_theta rotary_emb_base',
       ...(rotary.every(({ base }) => base === first.base) ? [first.base] : []),
     ),
-    ...each('rotary_dim', dimensions),
+    ...each('rotary_dim attn_rotary_emb', dimensions),
     ...each('rope_interleaved rotary_interleaved', first.interleaved),
     ...each('rotary use_rotary_pos_emb', true),
     ...each('rotary_scaling_factor rope_scaling_factor', 1),

@@ -74,6 +74,7 @@ describe('a field that the family does not read', () => {
     ['gpt_neox', { rope_theta: 10_000, partial_rotary_factor: 0.25, head_dim: 64 }],
     ['gpt2', { hidden_size: 192, num_attention_heads: 3, max_position_embeddings: 256 }],
     ['mixtral', { num_experts: 5 }],
+    ['bamba', { attn_rotary_emb: 12, partial_rotary_factor: 0.5 }],
   ])('may say the same in %s: %j', (name, fields: Fields) => {
     const { config } = caseOf(name);
     expect(designOf({ ...config, ...fields })).toEqual(designOf(config));
