@@ -1,33 +1,25 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { Button } from '../../controls/button.tsx';
 import { Segments } from '../../controls/segments.tsx';
-import { saveFile, useAccount, useOwnKey } from '../account.ts';
-import { type Column, DataTable } from '../data-table.tsx';
-import { count, dayText, milliseconds, money } from '../formats.ts';
+import { saveFile, useAccount } from '../account.ts';
+import { count, money } from '../formats.ts';
 import { useAction, useResource } from '../resource.ts';
-import { Empty, FormFault, Loaded } from '../states.tsx';
+import { FormFault, Loaded } from '../states.tsx';
 import { MEASURES, type MeasureName } from './measures.ts';
 import { UsageChart } from './usage-chart.tsx';
 import {
   daysIn,
   lastDays,
   loadUsage,
-  MAX_ROWS,
   rangeFault,
   type Usage,
   type UsageFilter,
   type UsageGroup,
   type UsageRange,
-  type UsageRow,
   usageCsv,
 } from './usage-query.ts';
+import { type Asked, ByGroup, GROUPS } from './usage-table.tsx';
 
-const GROUPS = [
-  ['day', 'Day'],
-  ['model', 'Model'],
-  ['key', 'Key'],
-  ['user', 'End user'],
-] as const;
 const PERIODS = ['7', '30', '90', '400'] as const;
 const MEASURE_OPTIONS = (Object.keys(MEASURES) as MeasureName[]).map(
   (name) => [name, MEASURES[name].name] as const,
@@ -67,12 +59,6 @@ export function UsageSection() {
       )}
     </>
   );
-}
-
-interface Asked {
-  readonly range: UsageRange;
-  readonly filter: UsageFilter;
-  readonly group: UsageGroup;
 }
 
 function RangePicker({ range }: { readonly range: Signal<UsageRange> }) {
@@ -191,110 +177,6 @@ const Totals = ({ of }: { readonly of: Usage['total'] }) => (
     ))}
   </dl>
 );
-
-interface ByGroupProps extends Asked {
-  readonly filterBy: (filter: UsageFilter) => void;
-}
-
-function ByGroup({ range, filter, group, filterBy }: ByGroupProps) {
-  const account = useAccount();
-  const question = { range, filter, group };
-  const usage = useResource(
-    async (signal) => ({ ...(await loadUsage(account, question, signal)), group }),
-    JSON.stringify(question),
-  );
-  return (
-    <Loaded of={usage}>
-      {({ data, total, has_more, group: loaded }) =>
-        data.length === 0 ? (
-          <Empty title="No usage">
-            {loaded === 'user'
-              ? 'No request of these days names an end user in its field user.'
-              : 'No request of these days has ended.'}
-          </Empty>
-        ) : (
-          <>
-            {has_more && (
-              <p class="quiet">
-                The first {count(MAX_ROWS)} groups are shown. The CSV has all; the sums count all.
-              </p>
-            )}
-            <DataTable
-              key={loaded}
-              caption={`Usage by ${loaded}`}
-              columns={columnsOf(loaded, (value) => filterBy({ ...filter, [loaded]: value }))}
-              rows={data}
-              idOf={(row) => row[loaded] ?? ''}
-              sortedBy={loaded === 'day' ? 'Day' : 'Cost'}
-              total={totalCells(total)}
-            />
-          </>
-        )
-      }
-    </Loaded>
-  );
-}
-
-const totalCells = (total: Usage['total']): string[] => [
-  'Sum',
-  count(total.requests),
-  count(total.failed),
-  count(total.prompt_tokens),
-  count(total.cached_tokens),
-  count(total.completion_tokens),
-  money(total.cost_micros),
-  '',
-];
-
-const number = (title: string, of: (row: UsageRow) => number): Column<UsageRow> => ({
-  title,
-  of,
-  show: (row) => count(of(row)),
-  isNumber: true,
-});
-
-/** Models and keys lead to their days. Of an end user, the server tells only the hash. */
-function columnsOf(group: UsageGroup, choose: (value: string) => void): readonly Column<UsageRow>[] {
-  const named = (row: UsageRow) => row[group] ?? '';
-  const name: Column<UsageRow> = {
-    title: GROUPS.find(([value]) => value === group)![1],
-    of: named,
-    show(row) {
-      if (group === 'day') return dayText(named(row));
-      if (group === 'user') return <code>{named(row)}</code>;
-      return (
-        <button type="button" class="link" onClick={() => choose(named(row))}>
-          {group === 'key' ? <KeyName id={named(row)} /> : <bdi>{named(row)}</bdi>}
-        </button>
-      );
-    },
-  };
-  return [
-    name,
-    number('Requests', ({ requests }) => requests),
-    number('Failed', ({ failed }) => failed),
-    number('Prompt tokens', ({ prompt_tokens }) => prompt_tokens),
-    number('Cached', ({ cached_tokens }) => cached_tokens),
-    number('Generated', ({ completion_tokens }) => completion_tokens),
-    { ...number('Cost', ({ cost_micros }) => cost_micros), show: ({ cost_micros }) => money(cost_micros) },
-    {
-      title: 'First token',
-      of: ({ mean_first_token_ms }) => mean_first_token_ms,
-      show: ({ mean_first_token_ms }) => milliseconds(mean_first_token_ms),
-      isNumber: true,
-    },
-  ];
-}
-
-function KeyName({ id }: { readonly id: string }) {
-  const own = useOwnKey();
-  return (
-    <>
-      {id === own.id && 'This key '}
-      <code>{id}</code>
-    </>
-  );
-}
 
 /** Saves what the server writes: all days, all groups. */
 function CsvButton(asked: Asked) {
