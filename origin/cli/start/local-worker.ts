@@ -35,8 +35,6 @@ export interface LocalWorkerOptions {
   readonly ratelimits?: Record<string, PlatformRateLimit>;
   /** Bundled module; absent = that of the Worker's entry. */
   readonly script?: string;
-  /** Whether it serves the page; absent = it does. Without it, it starts in two thirds of the time. */
-  readonly servesPage?: boolean;
   /** Receives the lines that workerd logs; absent = they are printed. */
   readonly onLog?: StructuredLogsHandler;
 }
@@ -63,11 +61,11 @@ const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fe
  * another Worker.
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
-  const { host, port, vars, pageLink, state, ratelimits = {}, servesPage = true, onLog } = options;
+  const { host, port, vars, pageLink, state, ratelimits = {}, onLog } = options;
   if (state !== undefined) provideAuthorities(state);
   const [{ configured, assets, script }] = await Promise.all([
     prepareWorker(state, options.script),
-    !servesPage || existsSync(BUNDLED_WORKER) ? null : buildSite(),
+    existsSync(BUNDLED_WORKER) ? null : buildSite(),
   ]);
   const main: V4WorkerOptions = {
     ...configured,
@@ -84,7 +82,7 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
     },
     serviceBindings: {
       ...originBindings(options),
-      ...(servesPage && { [ASSETS]: ASSETS }),
+      [ASSETS]: ASSETS,
       // Checks the address that a name resolves to, at each connection.
       PUBLIC_NETWORK: { network: { allow: ['public'], tlsOptions: { trustBrowserCas: true } } },
       ...(pageLink && { PAGE_KEY: keyExchange(pageLink) }),
@@ -93,7 +91,7 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
   // In a Worker of its own: with assets, the simulator sends every request through two more Workers.
   const site: V4WorkerOptions = { name: ASSETS, assets, modules: true, script: SERVE_ASSETS };
   const miniflare = new Miniflare({
-    ...convertV4MiniflareOptions({ workers: servesPage ? [main, site] : [main], cf: false }),
+    ...convertV4MiniflareOptions({ workers: [main, site], cf: false }),
     ...(state === undefined ? {} : { resourcePersistencePath: state }),
     ...(onLog === undefined ? {} : { handleStructuredLogs: onLog }),
   });

@@ -6,10 +6,10 @@ import { workerForTests } from '../support/worker-for-tests.ts';
 
 const PAGE = 'https://app.example.com';
 
-const { worker, origin } = workerForTests(
-  { ADMIN_KEY_SHA256, CORS_ORIGINS: `${PAGE}, https://Slashed.example.com:443/ app://page` },
-  { servesPage: true },
-);
+const { worker, origin } = workerForTests({
+  ADMIN_KEY_SHA256,
+  CORS_ORIGINS: `${PAGE}, https://Slashed.example.com:443/ app://page`,
+});
 
 describe('headers of every response', () => {
   test.each([

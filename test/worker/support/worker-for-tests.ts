@@ -34,7 +34,7 @@ const sharedTest = test.extend<{ shared: WorkerAndOrigin }>({
     // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of the used fixtures from it
     async ({}, use) => {
       const origin = await startFakeOrigin();
-      const worker = await starting(() => startWorker(origin, { ADMIN_KEY_SHA256 }, { servesPage: true }));
+      const worker = await starting(() => startWorker(origin, { ADMIN_KEY_SHA256 }));
       await use({ worker, origin });
       await worker.stop();
       await origin.stop();

@@ -33,9 +33,9 @@ export const KEY = 'test-key';
 
 /**
  * `state` = a directory that a later Worker continues from. There are no `ratelimits` by default: they would
- * reject tests. It serves the page only if it is asked to.
+ * reject tests.
  */
-export interface WorkerOptions extends Pick<LocalWorkerOptions, 'ratelimits' | 'servesPage' | 'state'> {
+export interface WorkerOptions extends Pick<LocalWorkerOptions, 'ratelimits' | 'state'> {
   readonly log?: WorkerdLog;
   /** Module to run instead of the Worker's entry. */
   readonly entry?: string;
@@ -97,7 +97,6 @@ export async function startWorker(
     },
     onLog: log.handler,
     script: await bundleOf(entry),
-    servesPage: false,
     ...options,
   });
   const database = (await miniflare.getD1Database('DB')) as unknown as Database;
