@@ -53,7 +53,7 @@ export async function uploadFile(run: UploadRun): Promise<string> {
   return done.file.id;
 }
 
-/** `fetch` does not tell how much of a body was sent. */
+/** `fetch` reports no progress of what it sends. */
 function sendPart(
   { account, signal }: UploadRun,
   path: string,
