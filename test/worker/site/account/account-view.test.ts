@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { waitFor } from '../../../support/wait-for.ts';
 import { OWN, openView, refusal } from './fake-account.ts';
 
 const EXPIRED = refusal.bind(null, 401, 'invalid_api_key');
@@ -14,7 +15,7 @@ test('without a key, the view asks for one and sends nothing', () => {
 test('the view shows whose key it is, and asks with the key of the page', async () => {
   const { page, sent } = openView('#/account', OWN);
   expect(page.text()).toContain('Loading');
-  await vi.waitFor(() => expect(page.text()).toContain('Ink and Paper'));
+  await waitFor(() => expect(page.text()).toContain('Ink and Paper'));
   expect(page.text()).toContain('Key Writer own-id');
   expect(sent[0]).toMatchObject({ method: 'GET', path: '/v1/key', key: 'Bearer sk-test' });
 });
@@ -24,7 +25,7 @@ test('a key that is refused while the view is open takes all that it has shown a
   onTestFinished(() => void vi.useRealTimers());
   let isRevoked = false;
   const { page } = openView('#/account', OWN, () => (isRevoked ? EXPIRED() : undefined));
-  await vi.waitFor(() => expect(page.text()).toContain('Ink and Paper'));
+  await waitFor(() => expect(page.text()).toContain('Ink and Paper'));
   isRevoked = true;
   await vi.advanceTimersByTimeAsync(5_500);
   expect(page.text()).toContain('The server refuses this key');
@@ -32,7 +33,7 @@ test('a key that is refused while the view is open takes all that it has shown a
   expect(page.text()).not.toContain('Ink and Paper');
   isRevoked = false;
   page.press('Try again');
-  await vi.waitFor(() => expect(page.text()).toContain('Ink and Paper'));
+  await waitFor(() => expect(page.text()).toContain('Ink and Paper'));
 });
 
 test('a failure says why, and a retry shows the account', async () => {
@@ -40,15 +41,15 @@ test('a failure says why, and a retry shows the account', async () => {
   const { page } = openView('#/account', OWN, () =>
     fails ? refusal(500, 'internal_error', 'server_error') : undefined,
   );
-  await vi.waitFor(() => expect(page.text()).toContain('The server had an error'));
+  await waitFor(() => expect(page.text()).toContain('The server had an error'));
   fails = false;
   page.press('Retry');
-  await vi.waitFor(() => expect(page.text()).toContain('Ink and Paper'));
+  await waitFor(() => expect(page.text()).toContain('Ink and Paper'));
 });
 
 test('an account that may not be read says so, and does not ask for another key', async () => {
   const { page } = openView('#/account', OWN, () => refusal(403, 'tenant_suspended', 'permission_error'));
-  await vi.waitFor(() => expect(page.text()).toContain('This key may not do this'));
+  await waitFor(() => expect(page.text()).toContain('This key may not do this'));
   expect(page.text()).toContain('The reason: tenant_suspended.');
   expect(page.text()).not.toContain('Enter a key');
 });

@@ -3,6 +3,7 @@ import { signal } from '@preact/signals';
 import { afterEach, expect, test, vi } from 'vitest';
 import { type CompareState, compare, EXAMPLES } from '../../../../worker/site/compare/compare-state.ts';
 import { Side } from '../../../../worker/site/compare/comparison.ts';
+import { waitFor } from '../../../support/wait-for.ts';
 import { CONNECTION, completion, serveCompletions } from '../support/fake-completions.ts';
 
 afterEach(() => {
@@ -26,7 +27,7 @@ test('each side is requested in its own dialect, and the retry of one leaves the
     asked: signal({ text: '', tokens: [] }),
   } as unknown as CompareState;
   const untilEnded = () =>
-    vi.waitFor(() => expect(sides.map(({ result }) => result.peek().running)).toEqual([false, false]));
+    waitFor(() => expect(sides.map(({ result }) => result.peek().running)).toEqual([false, false]));
   const shown = () =>
     sides.map(({ result }) => {
       const { samples, failure } = result.peek();

@@ -7,6 +7,7 @@ import { Side } from '../../../../worker/site/compare/comparison.ts';
 import { Completions } from '../../../../worker/site/compare/completions.tsx';
 import { tokenDifferences } from '../../../../worker/site/compare/token-differences.ts';
 import { type Session, SessionContext } from '../../../../worker/site/store/session.ts';
+import { waitFor } from '../../../support/wait-for.ts';
 import { rendered } from '../support/rendered.ts';
 import { choice } from '../tree/random-tree.ts';
 
@@ -75,8 +76,8 @@ test('the alternatives are those of the shown sample', async () => {
       .concat(page.all('p', 'Two'))
       .map(({ textContent }) => textContent);
   list.dispatch('keydown', { key: 'ArrowRight' });
-  await vi.waitFor(() => expect(heads()).toEqual(['One4f 6e 65']));
+  await waitFor(() => expect(heads()).toEqual(['One4f 6e 65']));
   page.press('Next');
-  await vi.waitFor(() => expect(heads()).toEqual(['Two54 77 6f']));
+  await waitFor(() => expect(heads()).toEqual(['Two54 77 6f']));
   expect(options(1).map(({ textContent }) => textContent)).toEqual(['Two']);
 });

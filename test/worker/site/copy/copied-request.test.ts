@@ -13,6 +13,7 @@ import {
   presetOf,
 } from '../../../../worker/site/playground/playground-state.ts';
 import { type Session, SessionContext } from '../../../../worker/site/store/session.ts';
+import { waitFor } from '../../../support/wait-for.ts';
 import { CONNECTION, completion, serveCompletions } from '../support/fake-completions.ts';
 import { rendered } from '../support/rendered.ts';
 
@@ -83,7 +84,7 @@ test('what the page sends by itself is shown, and can be left out', async () => 
     page.field(name).dispatch('change');
   }
   page.write('logprobs', '');
-  await vi.waitFor(() => expect(copied()).not.toHaveProperty('logprobs'));
+  await waitFor(() => expect(copied()).not.toHaveProperty('logprobs'));
   const fields = { max_tokens: 64, temperature: 0, return_token_ids: false };
   expect(copied()).toEqual({ model: 'default', prompt: PROMPT, ...fields });
   expect(await requested()).toEqual(copied());

@@ -5,6 +5,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { operationsOf } from '../../../../worker/site/docs/documents.ts';
 import { TryIt } from '../../../../worker/site/docs/operation/try-it.tsx';
 import { type Session, SessionContext } from '../../../../worker/site/store/session.ts';
+import { waitFor } from '../../../support/wait-for.ts';
 import { rendered } from '../support/rendered.ts';
 import { publicDocument } from './public-document.ts';
 
@@ -30,7 +31,7 @@ function opened(path: string, method: string, reply: (body: string) => Response 
   const page = rendered(h(SessionContext.Provider, { value: session }, h(TryIt, { listed })));
   const response = () => page.all('section', 'Response')[0]?.textContent ?? '';
   /** Sends the form when the last request has ended. */
-  const send = () => vi.waitFor(() => page.press('Send'));
+  const send = () => waitFor(() => page.press('Send'));
   return { sent, page, response, send };
 }
 
@@ -41,7 +42,7 @@ test('a reply is shown with its status and headers, and the key is in a header o
   const body = '{"model":"default","prompt":"Once","max_tokens":5}';
   page.write('Body', body);
   await send();
-  await vi.waitFor(() => expect(response()).toContain('"text": " upon"'));
+  await waitFor(() => expect(response()).toContain('"text": " upon"'));
   expect(response()).toContain('Status 200');
   expect(response()).toContain('content-type: application/json');
   const [{ url, headers, ...request }] = sent as [(typeof sent)[number]];
@@ -62,12 +63,12 @@ test('a stream is shown as it arrives, and an error with its status', async () =
   );
   page.field('Example').value = 'stream';
   page.field('Example').dispatch('change');
-  await vi.waitFor(() => expect(page.field('Body').value).toContain('"stream": true'));
+  await waitFor(() => expect(page.field('Body').value).toContain('"stream": true'));
   await send();
-  await vi.waitFor(() => expect(response()).toContain('data: [DONE]'));
+  await waitFor(() => expect(response()).toContain('data: [DONE]'));
   page.write('Body', '{"prompt":"Once"}');
   await send();
-  await vi.waitFor(() => expect(response()).toContain('missing_required_parameter'));
+  await waitFor(() => expect(response()).toContain('missing_required_parameter'));
   expect(response()).toContain('Status 400');
   expect(sent).toHaveLength(2);
 });
@@ -75,16 +76,16 @@ test('a stream is shown as it arrives, and an error with its status', async () =
 test('a body that is not JSON is named', async () => {
   const { page } = completions();
   page.write('Body', '{"prompt":');
-  await vi.waitFor(() => expect(page.text()).toContain('The body is not JSON'));
+  await waitFor(() => expect(page.text()).toContain('The body is not JSON'));
 });
 
 test('values go into the path and the headers of the request and of the code', async () => {
   const { sent, page, send } = opened('/v1/models/{id}', 'GET');
   page.write('id', 'org/tiny');
   page.write('x-dialect', 'vllm');
-  await vi.waitFor(() => expect(page.all('code', 'x-dialect: vllm')).toHaveLength(1));
+  await waitFor(() => expect(page.all('code', 'x-dialect: vllm')).toHaveLength(1));
   await send();
-  await vi.waitFor(() => expect(sent).toHaveLength(1));
+  await waitFor(() => expect(sent).toHaveLength(1));
   expect([sent[0]!.url, sent[0]!.headers.get('x-dialect')]).toEqual([
     `${ORIGIN}/v1/models/org%2Ftiny`,
     'vllm',
@@ -95,11 +96,11 @@ test('a deletion is sent only after a question', async () => {
   const { sent, page, send } = opened('/v1/files/{id}', 'DELETE');
   page.write('id', 'file-1');
   await send();
-  await vi.waitFor(() => expect(page.text()).toContain('This cannot be undone.'));
+  await waitFor(() => expect(page.text()).toContain('This cannot be undone.'));
   page.press('Cancel');
-  await vi.waitFor(() => expect(page.all('dialog')).toEqual([]));
+  await waitFor(() => expect(page.all('dialog')).toEqual([]));
   expect(sent).toEqual([]);
   await send();
-  await vi.waitFor(() => page.press('Delete'));
-  await vi.waitFor(() => expect(sent.map(({ url }) => url)).toEqual([`${ORIGIN}/v1/files/file-1`]));
+  await waitFor(() => page.press('Delete'));
+  await waitFor(() => expect(sent.map(({ url }) => url)).toEqual([`${ORIGIN}/v1/files/file-1`]));
 });

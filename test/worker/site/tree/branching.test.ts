@@ -9,6 +9,7 @@ import { createEditor } from '../../../../worker/site/tree/tree-editor.ts';
 import { addChildren } from '../../../../worker/site/tree/tree-edits.ts';
 import { KEY_BINDINGS } from '../../../../worker/site/tree/tree-keys.ts';
 import type { TreeState } from '../../../../worker/site/tree/tree-state.ts';
+import { waitFor } from '../../../support/wait-for.ts';
 import { CONNECTION, completion, openCompletion, serveCompletions } from '../support/fake-completions.ts';
 import { choice } from './random-tree.ts';
 
@@ -50,7 +51,7 @@ describe('a request for branches', () => {
     expect(branching.growing.peek().size).toBe(0);
     retry();
     expect(branching.failed.peek()).toBeNull();
-    await vi.waitFor(() => expect(branching.growing.peek().size).toBe(0));
+    await waitFor(() => expect(branching.growing.peek().size).toBe(0));
     expect(texts(editor.position.peek().tree)).toEqual([' a', ' b', ' c']);
     expect(sent[1]!.body).toEqual(sent[0]!.body);
   });
@@ -60,7 +61,7 @@ describe('a request for branches', () => {
     const editor = editorOf(newTree('t', PROMPT));
     const branching = createBranching();
     const ended = branching.branch(editor, { tree: editor.position.peek().tree, id: ROOT }, REQUEST);
-    await vi.waitFor(() => expect(texts(editor.position.peek().tree)).toContain(' kept'));
+    await waitFor(() => expect(texts(editor.position.peek().tree)).toContain(' kept'));
     keyOf('Escape').run({ branching, cursor: signal(null) } as unknown as TreeState, editor, 'Escape');
     await ended;
     expect(texts(editor.position.peek().tree)).toEqual([' kept']);
@@ -102,7 +103,7 @@ describe('the commands for branches', () => {
     const { sent, editor, state, tokens } = opened();
     branchWith(state, editor, tokens[1]!, { name: ' other', logprob: -2, id: 9 });
     expect(sent[0]!.body.prompt).toBe(`${PROMPT} a other`);
-    await vi.waitFor(() => expect(state.branching.growing.peek().size).toBe(0));
+    await waitFor(() => expect(state.branching.growing.peek().size).toBe(0));
     const { tree, selected } = editor.position.peek();
     expect(textTo(tree, selected)).toBe(`${PROMPT} a other`);
     expect(nodeOf(tree, selected).children).toHaveLength(3);

@@ -7,6 +7,7 @@ import { newTree, ROOT } from '../../../../worker/site/tree/tree.ts';
 import { TreeDialogs } from '../../../../worker/site/tree/tree-dialogs.tsx';
 import { createEditor } from '../../../../worker/site/tree/tree-editor.ts';
 import type { TreeState } from '../../../../worker/site/tree/tree-state.ts';
+import { waitFor } from '../../../support/wait-for.ts';
 import { rendered } from '../support/rendered.ts';
 
 afterEach(() => {
@@ -23,6 +24,6 @@ test('the dialog of parameters changes what branches are asked for, and has no f
   const page = rendered(h(SessionContext.Provider, { value: session }, dialog));
   page.write('top_k', '7');
   page.write('repetition_penalty', '1.3');
-  await vi.waitFor(() => expect(parameters.value).toEqual({ top_k: 7, repetition_penalty: 1.3 }));
+  await waitFor(() => expect(parameters.value).toEqual({ top_k: 7, repetition_penalty: 1.3 }));
   expect(page.all('code', 'echo')).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { waitFor } from '../../../../support/wait-for.ts';
 import { OWN, openView, SERVER_NOW } from '../fake-account.ts';
 
 const BATCH = {
@@ -52,10 +53,10 @@ test('a refused file shows its first fault with its line, and an account without
   const { page } = openView('#/account/batches', OWN, ({ path }) =>
     path.startsWith('/v1/batches?') ? { data, has_more: false } : undefined,
   );
-  await vi.waitFor(() => expect(page.text()).toContain('Line 7: Repeated custom_id.'));
+  await waitFor(() => expect(page.text()).toContain('Line 7: Repeated custom_id.'));
   data = [];
   const { page: empty } = openView('#/account/batches', OWN, ({ path }) =>
     path.startsWith('/v1/batches?') ? { data, has_more: false } : undefined,
   );
-  await vi.waitFor(() => expect(empty.text()).toContain('No batches'));
+  await waitFor(() => expect(empty.text()).toContain('No batches'));
 });

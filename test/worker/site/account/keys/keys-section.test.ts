@@ -1,4 +1,5 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
+import { waitFor } from '../../../../support/wait-for.ts';
 import { OWN, openView, refusal, SERVER_NOW, type SentRequest } from '../fake-account.ts';
 
 const OWNER = { ...OWN, id: 'k0', name: 'key 0', scopes: ['keys'] };
@@ -25,7 +26,7 @@ const openKeys = async (reply: (request: SentRequest) => unknown = () => undefin
     if (request.path.startsWith('/v1/keys?')) return { data: KEYS, has_more: false };
     return reply(request);
   });
-  await vi.waitFor(() => expect(view.page.text()).toContain('199 of 200'));
+  await waitFor(() => expect(view.page.text()).toContain('199 of 200'));
   return view;
 };
 
@@ -34,7 +35,7 @@ const changes = (sent: readonly SentRequest[]) =>
 
 test('a key without the scope keys has no section for keys, and one that only manages keys no batches', async () => {
   const { page } = openView('#/account/keys', OWN);
-  await vi.waitFor(() => expect(page.text()).toContain('Limits and balance'));
+  await waitFor(() => expect(page.text()).toContain('Limits and balance'));
   expect(page.all('a').map(({ textContent }) => textContent)).toEqual([
     'Overview',
     'Usage',
@@ -55,12 +56,12 @@ test('200 keys are listed in pages, newest first, and found by name or id', asyn
   expect(page.all('tr')).toHaveLength(51);
   expect(page.text()).toContain('1 to 50 of 199');
   page.press('Next');
-  await vi.waitFor(() => expect(page.text()).toContain('51 to 100 of 199'));
+  await waitFor(() => expect(page.text()).toContain('51 to 100 of 199'));
   page.write('Find', 'ويب');
-  await vi.waitFor(() => expect(page.all('tr')).toHaveLength(2));
+  await waitFor(() => expect(page.all('tr')).toHaveLength(2));
   expect(page.all('tr')[1]!.textContent).toContain('1 min ago');
   page.write('Find', 'nothing');
-  await vi.waitFor(() => expect(page.text()).toContain('No key is like this.'));
+  await waitFor(() => expect(page.text()).toContain('No key is like this.'));
 });
 
 test('a new key stays on the page until it is stored, in all sections', async () => {
@@ -70,14 +71,14 @@ test('a new key stays on the page until it is stored, in all sections', async ()
       : undefined,
   );
   page.press('Create a key');
-  await vi.waitFor(() => expect(page.field('Name')).toBeDefined());
+  await waitFor(() => expect(page.field('Name')).toBeDefined());
   page.write('Name', 'new one');
   page.submit('Create');
-  await vi.waitFor(() => expect(page.text()).toContain('sk-secret'));
+  await waitFor(() => expect(page.text()).toContain('sk-secret'));
   expect(page.text()).toContain('Too much.');
   expect(changes(sent)).toMatchObject([{ method: 'POST', path: '/v1/keys', body: { name: 'new one' } }]);
   page.press('I have stored it');
-  await vi.waitFor(() => expect(page.text()).not.toContain('sk-secret'));
+  await waitFor(() => expect(page.text()).not.toContain('sk-secret'));
 });
 
 test('the server says why it refuses a key, and the fields stay', async () => {
@@ -85,10 +86,10 @@ test('the server says why it refuses a key, and the fields stay', async () => {
     method === 'POST' ? refusal(400, 'invalid_value') : undefined,
   );
   page.press('Create a key');
-  await vi.waitFor(() => expect(page.field('Name')).toBeDefined());
+  await waitFor(() => expect(page.field('Name')).toBeDefined());
   page.write('Name', 'new one');
   page.submit('Create');
-  await vi.waitFor(() => expect(page.text()).toContain('The reason: invalid_value.'));
+  await waitFor(() => expect(page.text()).toContain('The reason: invalid_value.'));
   expect(page.field('Name').value).toBe('new one');
 });
 
@@ -97,11 +98,11 @@ test('a key is rotated with an overlap in the chosen unit', async () => {
     method === 'POST' ? { ...keyOf(300), key: 'sk-next' } : undefined,
   );
   page.press('key 2');
-  await vi.waitFor(() => page.press('Rotate…'));
-  await vi.waitFor(() => expect(page.field('Overlap')).toBeDefined());
+  await waitFor(() => page.press('Rotate…'));
+  await waitFor(() => expect(page.field('Overlap')).toBeDefined());
   page.write('Overlap', '1.5');
   page.submit('Rotate');
-  await vi.waitFor(() => expect(page.text()).toContain('sk-next'));
+  await waitFor(() => expect(page.text()).toContain('sk-next'));
   expect(changes(sent)).toEqual([
     { method: 'POST', path: '/v1/keys/k2/rotate', body: { overlap_seconds: 5_400 } },
   ]);
@@ -110,25 +111,25 @@ test('a key is rotated with an overlap in the chosen unit', async () => {
 test('a key is deleted only after its name was typed', async () => {
   const { page, sent } = await openKeys(({ method }) => (method === 'DELETE' ? keyOf(1) : undefined));
   page.press('خادم الويب');
-  await vi.waitFor(() => page.press('Delete…'));
-  await vi.waitFor(() => expect(page.field('Type the name of the key')).toBeDefined());
+  await waitFor(() => page.press('Delete…'));
+  await waitFor(() => expect(page.field('Type the name of the key')).toBeDefined());
   expect(() => page.submit('Delete the key')).toThrow('no enabled button');
   page.write('Type the name of the key', 'خادم الويب');
-  await vi.waitFor(() => page.submit('Delete the key'));
-  await vi.waitFor(() => expect(page.text()).not.toContain('Type the name'));
+  await waitFor(() => page.submit('Delete the key'));
+  await waitFor(() => expect(page.text()).not.toContain('Type the name'));
   expect(changes(sent)).toEqual([{ method: 'DELETE', path: '/v1/keys/k1', body: null }]);
 });
 
 test('a key is disabled; what the key in use may not do with itself is absent', async () => {
   const { page, sent } = await openKeys(({ method }) => (method === 'PATCH' ? keyOf(2) : undefined));
   page.press('key 0 this key');
-  await vi.waitFor(() => expect(page.all('button', 'Rotate…')).toHaveLength(1));
+  await waitFor(() => expect(page.all('button', 'Rotate…')).toHaveLength(1));
   expect(['Disable', 'Delete…', 'Save'].flatMap((text) => page.all('button', text))).toEqual([]);
   page.all('button').at(-1)!.dispatch('click');
-  await vi.waitFor(() => expect(page.all('button', 'Rotate…')).toHaveLength(0));
+  await waitFor(() => expect(page.all('button', 'Rotate…')).toHaveLength(0));
   page.press('key 2');
-  await vi.waitFor(() => page.press('Disable'));
-  await vi.waitFor(() =>
+  await waitFor(() => page.press('Disable'));
+  await waitFor(() =>
     expect(changes(sent)).toEqual([{ method: 'PATCH', path: '/v1/keys/k2', body: { disabled: true } }]),
   );
 });

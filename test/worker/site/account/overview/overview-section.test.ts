@@ -1,5 +1,6 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { OwnKey } from '../../../../../worker/site/account/own-key.ts';
+import { waitFor } from '../../../../support/wait-for.ts';
 import { OWN, openView, SERVER_NOW } from '../fake-account.ts';
 
 const LIMITED: OwnKey = {
@@ -35,7 +36,7 @@ const LIMITED: OwnKey = {
 
 const shown = async (own: OwnKey) => {
   const { page } = openView('#/account', own);
-  await vi.waitFor(() => expect(page.text()).toContain('Limits and balance'));
+  await waitFor(() => expect(page.text()).toContain('Limits and balance'));
   return page;
 };
 

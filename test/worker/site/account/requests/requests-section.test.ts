@@ -1,4 +1,5 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
+import { waitFor } from '../../../../support/wait-for.ts';
 import { OWN, openView, refusal, SERVER_NOW } from '../fake-account.ts';
 
 const RECORD = {
@@ -24,15 +25,15 @@ test('a request is found by its id and shows its status, times, tokens and cost'
     if (path === '/v1/requests/req%2F1') return RECORD;
     return path.startsWith('/v1/requests') ? refusal(404, 'not_found') : undefined;
   });
-  await vi.waitFor(() => expect(page.field('Request id')).toBeDefined());
+  await waitFor(() => expect(page.field('Request id')).toBeDefined());
   page.write('Request id', ' req/1 ');
   page.submit('Show');
-  await vi.waitFor(() => expect(page.text()).toContain('Statusfailed: model_loading'));
+  await waitFor(() => expect(page.text()).toContain('Statusfailed: model_loading'));
   for (const fact of ['Duration420 ms', 'First token after–', '1,200, 8 of them cached', 'Cost0.00003'])
     expect(page.text()).toContain(fact);
   page.write('Request id', 'other');
-  await vi.waitFor(() => page.submit('Show'));
-  await vi.waitFor(() => expect(page.text()).toContain('The reason: not_found.'));
+  await waitFor(() => page.submit('Show'));
+  await waitFor(() => expect(page.text()).toContain('The reason: not_found.'));
   expect(page.text()).not.toContain('model_loading');
   expect(sent.map(({ path }) => path)).toContain('/v1/requests/other');
 });

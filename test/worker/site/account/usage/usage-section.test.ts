@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openAccount } from '../../../../../worker/site/account/account.ts';
 import { niceMaximum } from '../../../../../worker/site/account/usage/measures.ts';
 import {
@@ -7,6 +7,7 @@ import {
   rangeFault,
   usageCsv,
 } from '../../../../../worker/site/account/usage/usage-query.ts';
+import { waitFor } from '../../../../support/wait-for.ts';
 import { OWN, openView, SERVER_NOW, type SentRequest, serve } from '../fake-account.ts';
 
 const SUMS = {
@@ -35,7 +36,7 @@ const answer = (request: SentRequest) =>
 
 const shown = async () => {
   const view = openView('#/account/usage', OWN, answer);
-  await vi.waitFor(() => expect(view.page.text()).toContain('Sum'));
+  await waitFor(() => expect(view.page.text()).toContain('Sum'));
   return view;
 };
 
@@ -51,7 +52,7 @@ describe('the usage of an account', () => {
     const chart = () => page.all('div').find(({ attributes }) => attributes.get('role') === 'slider')!;
     expect(chart().attributes.get('aria-valuetext')).toBe('29 Nov 2026: 507 tokens');
     chart().dispatch('keydown', { key: 'ArrowLeft' });
-    await vi.waitFor(() => expect(page.text()).toContain('28 Nov 2026: 1,500 tokens'));
+    await waitFor(() => expect(page.text()).toContain('28 Nov 2026: 1,500 tokens'));
     const cells = page.all('tr', '28 Nov 2026')[0]!.childNodes.map(({ textContent }) => textContent);
     expect(cells).toEqual(['28 Nov 2026', '3', '1', '1,000', '10', '500', '2.50', '40 ms']);
   });
@@ -61,18 +62,18 @@ describe('the usage of an account', () => {
     const first = () => page.all('tr')[1]!.textContent;
     expect(first()).toContain('29 Nov 2026');
     page.press('Requests');
-    await vi.waitFor(() => expect(first()).toContain('28 Nov 2026'));
+    await waitFor(() => expect(first()).toContain('28 Nov 2026'));
     page.press('Requests');
-    await vi.waitFor(() => expect(first()).toContain('29 Nov 2026'));
+    await waitFor(() => expect(first()).toContain('29 Nov 2026'));
     expect(page.all('th', 'Requests')[0]!.attributes.get('aria-sort')).toBe('ascending');
   });
 
   test('is asked for by key, and a key leads to its days', async () => {
     const { page, sent } = await shown();
     page.all('label', 'Key')[0]!.childNodes[0]!.dispatch('change');
-    await vi.waitFor(() => expect(page.text()).toContain('This key own-id'));
+    await waitFor(() => expect(page.text()).toContain('This key own-id'));
     page.press('This key own-id');
-    await vi.waitFor(() =>
+    await waitFor(() =>
       expect(
         sent
           .map(queryOf)
@@ -86,7 +87,7 @@ describe('the usage of an account', () => {
   test('without end users says so', async () => {
     const { page } = await shown();
     page.all('label', 'End user').at(-1)!.childNodes[0]!.dispatch('change');
-    await vi.waitFor(() => expect(page.text()).toContain('No request of these days names an end user'));
+    await waitFor(() => expect(page.text()).toContain('No request of these days names an end user'));
   });
 });
 
