@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { listOf, pageSize, seconds } from './account-fields.ts';
 import { documented } from './documented.ts';
-import { USAGE_GROUPS, usageRow } from './usage.ts';
+import { REQUEST_EXAMPLE, requestObject, USAGE_GROUPS, usageRow } from './usage.ts';
 
 /** Usage: queries and responses of the admin API and of a tenant's account. */
 
@@ -55,6 +55,15 @@ const USAGE: z.infer<typeof usageRow> = {
 usageResponse.register(documented, {
   name: 'Usage',
   example: { object: 'list', data: [USAGE], has_more: false, next: null, total: SUMS, as_of: 1_900_000_000 },
+});
+
+/** Ended requests, the last one first. */
+export const requestList = listOf(requestObject).extend({
+  next: z.string().nullable().describe('`after` of the next page; null = there is none.'),
+});
+requestList.register(documented, {
+  name: 'RequestList',
+  example: { object: 'list', data: [REQUEST_EXAMPLE], has_more: false, next: null },
 });
 
 export const ownUsageQuery = usageQuery.omit({ tenant: true }).extend({

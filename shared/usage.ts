@@ -182,24 +182,22 @@ export const requestObject = z.object({
   first_token_ms: z.number().nullable().describe('Milliseconds to the first token; null = none.'),
 });
 
-requestObject.register(documented, {
-  name: 'Request',
-  example: {
-    object: 'request',
-    id: 'req_4f1c',
-    created_at: 1_795_000_000,
-    key: 'q3Xw9LkT2bZc',
-    user: null,
-    model: 'default',
-    status: 'completed',
-    error_code: null,
-    finish_reasons: ['length'],
-    prompt_tokens: 12,
-    cached_tokens: 8,
-    completion_tokens: 16,
-    cost_micros: 30,
-    price_version: '7',
-    latency_ms: 420,
-    first_token_ms: 38,
-  },
-});
+export const REQUEST_EXAMPLE: z.infer<typeof requestObject> = {
+  object: 'request',
+  id: 'req_4f1c',
+  created_at: 1_795_000_000,
+  key: 'q3Xw9LkT2bZc',
+  user: null,
+  model: 'default',
+  status: 'completed',
+  error_code: null,
+  finish_reasons: ['length'],
+  prompt_tokens: 12,
+  cached_tokens: 8,
+  completion_tokens: 16,
+  cost_micros: 30,
+  price_version: '7',
+  latency_ms: 420,
+  first_token_ms: 38,
+};
+requestObject.register(documented, { name: 'Request', example: REQUEST_EXAMPLE });

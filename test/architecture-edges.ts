@@ -272,6 +272,8 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/http',
     'worker/limits',
     'worker/limits/quota',
+    // Records of requests, and their names.
+    'worker/limits/usage',
     'worker/operations',
     'worker/tenants',
   ],

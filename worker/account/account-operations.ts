@@ -1,7 +1,9 @@
 import { unchecked } from '@continuo/limits/limit-errors.ts';
 import { askTenant } from '@continuo/limits/limiter-client.ts';
 import type { BudgetUse } from '@continuo/limits/quota/protocol.ts';
-import { pageQuery } from '@continuo/shared/account-fields.ts';
+import { nameOf } from '@continuo/limits/usage/reservation-id.ts';
+import type { UsageRecord } from '@continuo/limits/usage/usage-record.ts';
+import { pageQuery, pageSize } from '@continuo/shared/account-fields.ts';
 import { ApiError, type ErrorCode } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import {
@@ -15,8 +17,8 @@ import {
 import { ownKey } from '@continuo/shared/own-key.ts';
 import type { Limits, Principal, TenantLimits } from '@continuo/shared/tenant.ts';
 import { requestObject } from '@continuo/shared/usage.ts';
-import { ownUsageQuery, usageResponse } from '@continuo/shared/usage-queries.ts';
-import type * as z from 'zod';
+import { ownUsageQuery, requestList, usageResponse } from '@continuo/shared/usage-queries.ts';
+import * as z from 'zod';
 import { dayStart, existing, secondsOrNull } from '../admin/admin-objects.ts';
 import {
   addKey,
@@ -113,11 +115,34 @@ async function showRequest(
   const asked = await askTenant(context, tenantId, question).catch(() => {
     throw unavailable();
   });
-  const record = existing(asked, 'request', id);
+  return { ...shownRequest(existing(asked, 'request', id)), id };
+}
+
+async function listRequests(
+  { limit, after }: z.infer<typeof requestQuery>,
+  tenantId: string,
+  context: RequestContext,
+): Promise<z.infer<typeof requestList>> {
+  const before = after === '' ? Number.MAX_SAFE_INTEGER : Number(after);
+  const question = { kind: 'requests', tenantId, before, limit: limit + 1 } as const;
+  const asked = await askTenant(context, tenantId, question).catch(() => {
+    throw unavailable();
+  });
+  const shown = asked.slice(0, limit);
+  const more = asked.length > limit;
+  return {
+    object: 'list',
+    data: shown.map(({ record }) => shownRequest(record)),
+    has_more: more,
+    next: more ? String(shown.at(-1)!.number) : null,
+  };
+}
+
+function shownRequest(record: UsageRecord): z.infer<typeof requestObject> {
   const { usage } = record;
   return {
     object: 'request',
-    id,
+    id: nameOf(record.requestId),
     created_at: Math.floor(record.startedAt / 1000),
     key: record.keyId,
     user: record.endUser ?? null,
@@ -146,7 +171,26 @@ const QUERY: readonly ErrorCode[] = ['integer_above_max_value', 'integer_below_m
 
 const CHANGE: readonly ErrorCode[] = ['conflicting_parameters', 'unsupported_parameter', 'conflict'];
 
+/** The pages are those of the time of the first: what ends meanwhile is before them. */
+const requestQuery = z.strictObject({
+  limit: pageSize(1_000, 100),
+  after: z
+    .string()
+    .regex(/^\d{0,15}$/)
+    .default('')
+    .describe('`next` of the previous page.'),
+});
+
 export const ACCOUNT_OPERATIONS: readonly Operation[] = [
+  operation('GET', '/v1/requests', {
+    id: 'listRequests',
+    summary: 'List the requests of the account that have ended, the last one first, without their text.',
+    scope: null,
+    query: requestQuery,
+    response: requestList,
+    errors: ['unsupported_parameter', 'invalid_value', ...QUERY],
+    run: ({ query, principal }, context) => listRequests(query, principal.tenant.id, context),
+  }),
   operation('GET', '/v1/requests/{id}', {
     id: 'showRequest',
     summary: 'Show a request of the account that has ended, without its text.',

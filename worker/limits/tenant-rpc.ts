@@ -1,5 +1,6 @@
 import type { Block, BudgetUse, LimiterAnswer, LimiterCall } from './quota/protocol.ts';
 import type { DeadEvent } from './usage/event-queue.ts';
+import type { NumberedRecord } from './usage/request-records.ts';
 import type { UsageRecord } from './usage/usage-record.ts';
 import type { UsagePage, UsageQuestion } from './usage/usage-sums.ts';
 
@@ -51,6 +52,13 @@ export type TenantQuestion =
   | ({ readonly kind: 'usage'; readonly tenantId: string } & UsageQuestion)
   /** The record of an ended request, by its name. */
   | { readonly kind: 'request'; readonly tenantId: string; readonly name: string }
+  /** The newest of the ended requests with numbers below this one, the last one first. */
+  | {
+      readonly kind: 'requests';
+      readonly tenantId: string;
+      readonly before: number;
+      readonly limit: number;
+    }
   /** The last UTC days on which keys were used; those without use are missing. */
   | { readonly kind: 'lastUses'; readonly tenantId: string; readonly keyIds: readonly string[] }
   /** None: the object takes the usage of releases up to 0.2.0 over, if it has not done so. */
@@ -63,6 +71,7 @@ export interface TenantAnswers {
   readonly use: SubjectUse;
   readonly usage: UsagePage;
   readonly request: UsageRecord | null;
+  readonly requests: readonly NumberedRecord[];
   readonly lastUses: readonly (readonly [keyId: string, day: string])[];
   readonly move: null;
   readonly deadEvents: readonly DeadEvent[];

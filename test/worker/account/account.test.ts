@@ -23,6 +23,12 @@ async function call(key: string, method: string, path: string, body?: unknown) {
   return { status: response.status, body: (await response.json()) as AnswerBody };
 }
 
+interface Page {
+  readonly data: readonly { readonly id: string }[];
+  readonly has_more: boolean;
+  readonly next: string | null;
+}
+
 /** A tenant with a key that manages keys. */
 const managed = (id: string, key: Readonly<Record<string, unknown>> = {}) =>
   tenantWithKey(worker, id, { tokens_per_minute: 50_000 }, { scopes: ['keys'], ...key });
@@ -418,5 +424,46 @@ describe('keys', () => {
     });
     for (const ranges of [['10.0.0.0/7'], ['10.0.0.1', '192.0.2.0/24'], ['::/0']])
       expect((await make({ allowed_addresses: ranges })).error.param).toBe('allowed_addresses');
+  });
+});
+
+describe('own requests', () => {
+  test('are listed with the last one first, in pages, without those of other accounts', async () => {
+    const { key } = await tenantWithKey(worker, 'own-requests');
+    const { key: other } = await tenantWithKey(worker, 'own-requests-of-others');
+    const ids: (string | null)[] = [];
+    for (const model of ['default', 'default', 'default']) {
+      const { headers } = await completion(worker, key, { model, max_tokens: 2 });
+      ids.unshift(headers.get('x-request-id'));
+      // In order: requests that end together are one call of the object.
+      const list = () => call(key, 'GET', '/requests').then(({ body }) => body.data.length);
+      await expect.poll(list).toBe(ids.length);
+    }
+    await completion(worker, other, { max_tokens: 2 });
+    const page = async (query: string) => {
+      const { body } = await call(key, 'GET', `/requests${query}`);
+      const { data, has_more, next } = body as unknown as Page;
+      return { found: data.map(({ id }) => id), has_more, next };
+    };
+    expect(await page('')).toEqual({ found: ids, has_more: false, next: null });
+    const first = await page('?limit=2');
+    expect(first).toMatchObject({ found: ids.slice(0, 2), has_more: true });
+    expect(await page(`?limit=2&after=${first.next}`)).toEqual({
+      found: ids.slice(2),
+      has_more: false,
+      next: null,
+    });
+    const { body } = await call(key, 'GET', '/requests?limit=1');
+    expect(body.data[0]).toEqual((await call(key, 'GET', `/requests/${ids[0]}`)).body);
+  });
+
+  test.each([
+    ['?limit=0', 'limit'],
+    ['?after=x', 'after'],
+    ['?user=x', 'user'],
+  ])('a list with %s is refused by the name of the field', async (query, param) => {
+    const { key } = await tenantWithKey(worker, `own-requests-${param}`);
+    const { status, body } = await call(key, 'GET', `/requests${query}`);
+    expect([status, body.error.param]).toEqual([400, param]);
   });
 });

@@ -130,6 +130,15 @@ export class LimiterStorage {
     return [...stored, ...numbered(this.#records, this.lastRecord, number)].slice(0, limit);
   }
 
+  /** Returns the newest records before a number, the last one first. */
+  recordsBefore(number: number, limit: number): NumberedRecord[] {
+    const waiting = numbered(this.#records, this.lastRecord, this.#stored)
+      .filter((each) => each.number < number)
+      .reverse();
+    if (waiting.length >= limit) return waiting.slice(0, limit);
+    return [...waiting, ...this.#ledger.requests.before(number, limit - waiting.length)];
+  }
+
   /** Number of the last change. */
   get number(): number {
     return this.#journal.number;

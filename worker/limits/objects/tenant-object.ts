@@ -175,9 +175,12 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     return { tenant: of(TENANT), key: of(keyId), alerts: this.#alerts.alertsOf(keyId) };
   }
 
-  #askLedger(question: Extract<TenantQuestion, { readonly kind: 'usage' | 'request' | 'lastUses' }>) {
+  #askLedger(
+    question: Extract<TenantQuestion, { readonly kind: 'usage' | 'request' | 'requests' | 'lastUses' }>,
+  ) {
     if (this.#isErased) this.#ledger.create();
     const { records } = this.#storage;
+    if (question.kind === 'requests') return this.#storage.recordsBefore(question.before, question.limit);
     if (question.kind === 'request')
       return recordIn(records, question.name) ?? this.#ledger.requests.find(question.name);
     if (records.length > 0) this.#storage.checkpoint();

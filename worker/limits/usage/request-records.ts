@@ -103,6 +103,26 @@ export class RequestRecords {
     return found.slice(0, limit);
   }
 
+  /** Returns the newest records before a number, the last one first. Those of older releases have none. */
+  before(number: number, limit: number): NumberedRecord[] {
+    const found: NumberedRecord[] = [];
+    const rowWith = (where: string, bound: number) =>
+      this.#sql
+        .exec<{ last: number; records: string }>(
+          `SELECT last, records FROM requests WHERE last ${where} LIMIT 1`,
+          bound,
+        )
+        .toArray()[0];
+    // The first row may begin before the number and end behind it.
+    let row = rowWith('>= ? ORDER BY last', number) ?? rowWith('< ? ORDER BY last DESC', number);
+    while (row !== undefined && found.length < limit) {
+      const all = numbered(JSON.parse(row.records) as UsageRecord[], row.last, 0);
+      found.push(...all.filter((each) => each.number < number).reverse());
+      row = rowWith('< ? ORDER BY last DESC', Math.min(number, row.last - all.length + 1));
+    }
+    return found.slice(0, limit);
+  }
+
   /** Unix milliseconds of the oldest row; null = there is none. */
   oldest(): number | null {
     return this.#sql.exec<{ id: number | null }>('SELECT MIN(id) AS id FROM requests').one().id;

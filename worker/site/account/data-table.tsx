@@ -23,7 +23,7 @@ interface DataTableProps<T> {
 }
 
 /** More rows are shown on further pages. */
-const PAGE_ROWS = 50;
+export const PAGE_ROWS = 50;
 
 type Sorting = { readonly title: string; readonly isRising: boolean } | null;
 

@@ -192,3 +192,37 @@ test('a summary that takes the news has the sums of the ledger, whatever happens
     { seed: 54, numRuns: 200 },
   );
 });
+
+test('lists the records before any number, the last one first, across rows and what retention has deleted', () => {
+  const rows = fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 12 });
+  const shape = fc.record({
+    rows,
+    pruned: fc.nat(4),
+    number: fc.nat(45),
+    limit: fc.integer({ min: 1, max: 9 }),
+  });
+  fc.assert(
+    fc.property(shape, ({ rows, pruned, number, limit }) => {
+      const ledger = new TenantLedger(sqlStorage());
+      // Of an older release, without numbers.
+      ledger.add([recordOf({ requestId: 'old' })], 1, JANUARY - 1_000);
+      const all: { readonly number: number; readonly at: number }[] = [];
+      for (const [index, count] of rows.entries()) {
+        const at = JANUARY + 1_000 * index;
+        const records = Array.from({ length: count }, (_, place) =>
+          recordOf({ requestId: `${all.length + place + 1}` }),
+        );
+        for (const _ of records) all.push({ number: all.length + 1, at });
+        ledger.add(records, index + 2, at, all.length);
+      }
+      const from = JANUARY + 1_000 * pruned;
+      ledger.requests.prune(from, []);
+      const expected = all
+        .filter((each) => each.number < number && each.at >= from)
+        .map((each) => each.number);
+      const found = ledger.requests.before(number, limit);
+      expect(found.map((each) => each.number)).toEqual(expected.reverse().slice(0, limit));
+      for (const each of found) expect(each.record.requestId).toBe(`${each.number}`);
+    }),
+  );
+});
