@@ -1,4 +1,5 @@
 import type { Program } from '@continuo/grammar/program/program.ts';
+import { bugTrace } from '@continuo/shared/error-details.ts';
 import { ApiError, type ErrorCode, toApiError } from '@continuo/shared/errors.ts';
 
 /** Message to a compile process, one at a time. */
@@ -11,9 +12,15 @@ export interface CompileJob {
 /** Message from a compile process: `ready` once, then one outcome per job. */
 export type CompileResult = { readonly ready: true } | CompileOutcome;
 
-export type CompileOutcome =
-  | { readonly program: Program }
-  | { readonly error: { readonly code: ErrorCode; readonly message: string; readonly param: string | null } };
+export type CompileOutcome = { readonly program: Program } | { readonly error: CompileError };
+
+interface CompileError {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly param: string | null;
+  /** Of a defect of the compiler; absent = the constraint is refused. */
+  readonly trace?: ReturnType<typeof bugTrace>;
+}
 
 /** Message to the compile server. */
 export interface CompileRequest {
@@ -30,15 +37,25 @@ export interface CompileResponse {
 }
 
 export function failureOutcome(thrown: unknown): CompileOutcome {
-  const { code, message, param } = toApiError(thrown);
-  return { error: { code, message, param } };
+  const error = toApiError(thrown);
+  const { code, message, param } = error;
+  return { error: { code, message, param, ...(error !== thrown && { trace: bugTrace(thrown) }) } };
 }
 
-/** @throws ApiError of a failed compilation */
+/** @throws ApiError of a failed compilation; a defect of the compiler as an Error with its name and frames */
 export function programOf(outcome: CompileOutcome): Program {
   if ('program' in outcome) return outcome.program;
-  const { code, message, param } = outcome.error;
+  const { code, message, param, trace } = outcome.error;
+  if (trace !== undefined) throw defectOf(trace);
   throw new ApiError(code, message, { param });
+}
+
+/** The message stays in the process, because it may quote the constraint. */
+function defectOf({ name, frames }: ReturnType<typeof bugTrace>): Error {
+  const defect = new Error('The compiler has failed.');
+  defect.name = name;
+  defect.stack = [name, ...frames].join('\n');
+  return defect;
 }
 
 export function shutdownError(): ApiError {
