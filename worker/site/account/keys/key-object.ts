@@ -92,7 +92,7 @@ export interface KeyDraft {
   readonly expires: string;
   /** One per line; none = all. */
   readonly networks: string;
-  /** `name: value` per line. */
+  /** `name: value` per line; unusual pairs in JSON. */
   readonly metadata: string;
   /** By name, in the unit of the field; '' = none. */
   readonly limits: Readonly<Record<string, string>>;
@@ -112,7 +112,7 @@ export function draftOf(key: KeyObject | null): KeyDraft {
     expires: key?.expires_at == null ? '' : new Date(key.expires_at * 1000).toISOString().slice(0, 16),
     networks: key?.allowed_addresses?.join('\n') ?? '',
     metadata: Object.entries(key?.metadata ?? {})
-      .map(([name, value]) => `${name}: ${value}`)
+      .map(([name, value]) => pairLine(name, value))
       .join('\n'),
     limits: Object.fromEntries(
       set.map(([name, limit]) => [name, String(isMoney(name) ? limit / MICROS : limit)]),
@@ -128,12 +128,35 @@ const lines = (text: string): string[] | null => {
   return all.length === 0 ? null : all;
 };
 
+type Pair = readonly [name: string, value: string];
+
+function plainPair(line: string): Pair {
+  const [, name = line, value = ''] = /^([^:]*):\s*(.*)$/.exec(line) ?? [];
+  return [name.trim(), value];
+}
+
+/** A line that begins with a quote is read as JSON, if it is JSON. */
+function pairOf(line: string): Pair {
+  try {
+    const [pair] = line.startsWith('"') ? Object.entries<unknown>(JSON.parse(`{${line}}`)) : [];
+    if (typeof pair?.[1] === 'string') return [pair[0], pair[1]];
+  } catch {
+    // A plain pair may begin with a quote.
+  }
+  return plainPair(line);
+}
+
+/** Returns the line of a pair: plain, or in JSON where the plain one would be read as another pair. */
+function pairLine(name: string, value: string): string {
+  const line = `${name}: ${value}`;
+  const read = lines(line)?.map(pairOf) ?? [];
+  const isPlain = read.length === 1 && read[0]![0] === name && read[0]![1] === value;
+  return isPlain ? line : `${JSON.stringify(name)}: ${JSON.stringify(value)}`;
+}
+
 function pairs(text: string): Record<string, string> | null {
-  const all = lines(text)?.map((line) => {
-    const [, name = line, value = ''] = /^([^:]*):\s*(.*)$/.exec(line) ?? [];
-    return [name.trim(), value];
-  });
-  return all ? Object.fromEntries(all) : null;
+  const all = lines(text);
+  return all && Object.fromEntries(all.map(pairOf));
 }
 
 const limitOf = (name: string, text: string): number | null => {

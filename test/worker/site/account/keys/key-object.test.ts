@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   draftOf,
@@ -87,4 +88,16 @@ test('a change sends only what was changed, and null for what was removed', () =
   expect(keyPatch(before, before)).toEqual({});
   const after = { ...before, models: '', limits: { ...before.limits, micros_per_day: '', max_tokens: '9' } };
   expect(keyPatch(after, before)).toEqual({ models: null, limits: { micros_per_day: null, max_tokens: 9 } });
+});
+
+test('whatever metadata a key has, a change of one pair leaves the others as they are', () => {
+  const text = fc.oneof(fc.string(), fc.stringMatching(/^[": \n\\a-c{}]{0,6}$/));
+  fc.assert(
+    fc.property(fc.dictionary(text, text, { minKeys: 1, maxKeys: 4 }), (metadata) => {
+      const draft = draftOf({ ...KEY, metadata });
+      const changed = keyPatch({ ...draft, metadata: `${draft.metadata}\nadded-by-hand: yes` }, draft);
+      expect(changed).toEqual({ metadata: { ...metadata, 'added-by-hand': 'yes' } });
+      expect(keyPatch(draft, draft)).toEqual({});
+    }),
+  );
 });
