@@ -24,7 +24,7 @@ export function addEdgeCommand(program: Command, { terminal, environment }: CliC
   withExamples(
     edge
       .option('--host <address>', 'listening address; default: CONTINUO_HOST, else 127.0.0.1')
-      .option('--port <number>', 'listening port; default: CONTINUO_PORT, else 8787', whole(1)),
+      .option('--port <number>', 'listening port; default: CONTINUO_PORT, else 8787', whole(1, 65_535)),
     'continuo edge --origin http://10.0.0.8:9100 --state /var/lib/continuo --secrets /etc/continuo',
   ).action(async ({ origin, state, secrets, ...given }: EdgeOptions) => {
     const { hostSecrets } = await import('./start/host-secrets.ts');
@@ -40,13 +40,13 @@ export function addEdgeCommand(program: Command, { terminal, environment }: CliC
     process.umask(0o077);
     using _lock = lockStateDirectory(state, '--state');
     const vars = { ...hostSecrets(secrets), ...configured, ENVIRONMENT: 'production' };
-    const { miniflare } = await openLocalWorker({
+    const { url, miniflare } = await openLocalWorker({
       ...address,
       origins: [{ name: 'origin', url: origin }],
       state,
       vars,
     });
-    terminal.note(`Listening on http://${address.host}:${address.port}`);
+    terminal.note(`Listening on ${url}`);
     await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
     await miniflare.dispose();
   });

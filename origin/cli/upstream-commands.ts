@@ -17,11 +17,24 @@ const fields = z.record(z.string(), z.unknown());
 
 /** Reads an upstream as JSON. The command names it, not the file. @throws CommandError */
 function upstreamIn(file: string): Record<string, unknown> {
+  let text: string;
   try {
-    const { name, ...upstream } = fields.parse(JSON.parse(readFileSync(file, 'utf8')));
-    return upstream;
+    text = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new CommandError(`${file} is not a JSON object (${errorMessage(error)}).`);
+    throw new CommandError(`${file} cannot be read (${errorMessage(error)}).`);
+  }
+  const { success, data } = fields.safeParse(parsed(text));
+  if (!success) throw new CommandError(`${file} is not a JSON object.`);
+  const { name, ...upstream } = data;
+  return upstream;
+}
+
+/** Returns undefined for a text that is not JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
 
@@ -51,7 +64,10 @@ export function addUpstreamCommands(program: Command, open: OpenSession): void {
     .option('--address <url>', 'address of an origin')
     .option('--secret <name>', 'secret of the Worker that the origin shares; default: ORIGIN_SECRET')
     .option('--binding <name>', 'binding of the Worker that carries the requests; default: none')
-    .option('--file <path>', 'any upstream as JSON, as in UPSTREAMS; the options above go first');
+    .option(
+      '--file <path>',
+      'any upstream as JSON, as in UPSTREAMS; the options above take the place of its fields',
+    );
   withExamples(
     set,
     'continuo upstreams set fra-2 --address https://fra-2.example.com',

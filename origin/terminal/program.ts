@@ -78,11 +78,12 @@ export async function runProgram(
 
 /** Returns a parser of whole numbers of at least `least`. */
 export const whole =
-  (least: number) =>
+  (least: number, most = Number.MAX_SAFE_INTEGER) =>
   (text: string): number => {
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-    if (Number.isSafeInteger(value) && value >= least) return value;
-    throw new InvalidArgumentError(`Expected a whole number of at least ${least}.`);
+    if (value >= least && value <= most) return value;
+    const end = most === Number.MAX_SAFE_INTEGER ? '' : ` and at most ${most}`;
+    throw new InvalidArgumentError(`Expected a whole number of at least ${least}${end}.`);
   };
 
 /** `a,b` → ['a', 'b'] */

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import type { Environment } from '@continuo/origin/config/environment.ts';
 import { CommandError } from '@continuo/origin/terminal/program.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 
 /** A failed run of wrangler, with what it has printed. */
 export class WranglerError extends CommandError {
@@ -27,8 +28,16 @@ export const wranglerIn =
       env: { ...environment, ...variables, CI: 'true', WRANGLER_SEND_METRICS: 'false' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    const ended = once(child, 'close') as Promise<[number | null]>;
-    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-    if (code !== 0) throw new WranglerError(words, stderr + stdout);
+    const ended = (once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>).catch(
+      (error: unknown) => {
+        throw new WranglerError(words, errorMessage(error));
+      },
+    );
+    const [stdout, stderr, [code, signal]] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      ended,
+    ]);
+    if (code !== 0) throw new WranglerError(words, `${stderr}${stdout}${signal ? `\n${signal}` : ''}`);
     return stdout;
   };

@@ -93,7 +93,15 @@ test('adds, replaces and removes upstreams, with options or a file', async () =>
     new CommandError('Name the address with --address, or a file with --file.', EXIT.usage),
   );
   writeFileSync(file, '[');
-  await expect(admin('upstreams', 'set', 'spare', '--file', file)).rejects.toThrow(/is not a JSON object/);
+  for (const text of ['{', '[1]', '"text"']) {
+    writeFileSync(file, text);
+    await expect(admin('upstreams', 'set', 'spare', '--file', file)).rejects.toThrow(
+      `${file} is not a JSON object.`,
+    );
+  }
+  await expect(admin('upstreams', 'set', 'spare', '--file', `${file}.other`)).rejects.toThrow(
+    /other cannot be read \(ENOENT/,
+  );
 });
 
 test("sets and clears a tenant's defaults for the objects of schemas", async () => {
