@@ -12,8 +12,9 @@ import { byLayer, everywhere } from './windows.ts';
 function sameInLayers({ fields, sizes }: RowContext, name: string): number {
   if (!Array.isArray(fields.value(name))) return fields.count(name);
   const [first = 0, ...others] = fields.numbers(name);
-  if (others.length + 1 === sizes.layers && others.every((value) => value === first)) return first;
-  throw fields.fault(name, `the same number for ${sizes.layers} layers`);
+  const isSame = others.length + 1 === sizes.layers && others.every((value) => value === first);
+  if (isSame && Number.isSafeInteger(first) && first > 0) return first;
+  throw fields.fault(name, `the same whole number of at least 1 for ${sizes.layers} layers`);
 }
 
 /** MiniMax M2's files name the rotated values of a head. */

@@ -116,7 +116,11 @@ function falconLayers({ fields, sizes }: RowContext): Pick<Differences, 'layer'>
   const [gate, value, key, query, step] = readMultipliers(fields, 'ssm_multipliers', 5);
   const multipliers = {
     input: fields.number('ssm_in_multiplier', 1),
-    ...{ gate: gate!, value: value!, key: key!, query: query!, step: step! },
+    gate: gate!,
+    value: value!,
+    key: key!,
+    query: query!,
+    step: step!,
     output: fields.number('ssm_out_multiplier', 1),
   };
   const isNormed = fields.flag('mamba_rms_norm', false);
@@ -250,14 +254,19 @@ function nemotronH({ fields }: RowContext): Differences {
   const stateSpace = blocks.includes('state-space') ? nemotronSizes(fields) : null;
   const experts = isSparse ? nemotronExperts(fields) : null;
   if (!isSparse) fields.ignore(...NEMOTRON_EXPERTS);
-  const [query, key, value, output] = ['q', 'k', 'v', 'o'].map((name) => `mixer.${name}_proj`);
   return {
     biases: mlpBias(fields),
     names: {
       embedding: 'model.embeddings',
       finalNorm: 'model.norm_f',
-      ...{ query: query!, key: key!, value: value!, output: output! },
-      ...{ up: 'mixer.up_proj', down: 'mixer.down_proj', attentionNorm: 'norm', feedForwardNorm: 'norm' },
+      query: 'mixer.q_proj',
+      key: 'mixer.k_proj',
+      value: 'mixer.v_proj',
+      output: 'mixer.o_proj',
+      up: 'mixer.up_proj',
+      down: 'mixer.down_proj',
+      attentionNorm: 'norm',
+      feedForwardNorm: 'norm',
     },
     norm: { kind: 'rms', epsilon: 'layer_norm_epsilon' },
     mlp: 'plain',

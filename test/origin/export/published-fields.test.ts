@@ -186,7 +186,12 @@ describe('config.json as published', () => {
     [
       'hunyuan_v1_moe',
       { moe_topk: [3, 2] },
-      /moe_topk is \[3,2\]; supported is the same number for 2 layers/,
+      /moe_topk is \[3,2\]; supported is the same whole number of at least 1 for 2 layers/,
+    ],
+    [
+      'hunyuan_v1_moe',
+      { moe_topk: [0, 0] },
+      /moe_topk is \[0,0\]; supported is the same whole number of at least 1 for 2 layers/,
     ],
     ['phimoe', { num_experts_per_tok: 3 }, /num_experts_per_tok is 3; supported is 2/],
     ['ministral3', { rope_parameters: null }, /rope_parameters is null; supported is an object/],
