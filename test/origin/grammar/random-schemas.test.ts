@@ -87,7 +87,6 @@ const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
     ),
   };
 });
-const style = fc.record({ openObjects: fc.boolean(), anyKeyOrder: fc.boolean() });
 
 /** Texts of a schema, or null if it is refused. */
 function generate(value: unknown, objects: object): string[] | null {
@@ -107,10 +106,15 @@ function generate(value: unknown, objects: object): string[] | null {
   }
 }
 
-it('generates only valid values of any schema that it does not refuse, in every style of objects', () => {
+it.each([
+  [{ openObjects: false, anyKeyOrder: false }, 0],
+  [{ openObjects: false, anyKeyOrder: true }, 1],
+  [{ openObjects: true, anyKeyOrder: false }, 2],
+  [{ openObjects: true, anyKeyOrder: true }, 3],
+])('generates only valid values of any schema that it does not refuse, with %j', (objects, number) => {
   let texts = 0;
   fc.assert(
-    fc.property(schema, style, (value, objects) => {
+    fc.property(schema, (value) => {
       const generated = generate(value, objects);
       if (generated === null) return;
       const isValid = ajvValidator(value);
@@ -119,7 +123,8 @@ it('generates only valid values of any schema that it does not refuse, in every 
         expect(isValid(JSON.parse(text)), text).toBe(true);
       }
     }),
-    { numRuns: runs(200) },
+    // Other schemas for each style.
+    { numRuns: runs(50), seed: TEST_SEED + number },
   );
-  expect(texts).toBeGreaterThan(runs(200));
+  expect(texts).toBeGreaterThan(runs(50));
 });
