@@ -107,15 +107,13 @@ function generate(value: unknown, objects: object): string[] | null {
 }
 
 it.each([
-  [{ openObjects: false, anyKeyOrder: false }, 0],
-  [{ openObjects: false, anyKeyOrder: true }, 1],
-  [{ openObjects: true, anyKeyOrder: false }, 2],
-  [{ openObjects: true, anyKeyOrder: true }, 3],
-])('generates only valid values of any schema that it does not refuse, with %j', (objects, number) => {
+  ['closed', 0],
+  ['open', 1],
+])('generates only valid values of any schema that it does not refuse, with %s objects', (kind, number) => {
   let texts = 0;
   fc.assert(
-    fc.property(schema, (value) => {
-      const generated = generate(value, objects);
+    fc.property(schema, fc.boolean(), (value, anyKeyOrder) => {
+      const generated = generate(value, { openObjects: kind === 'open', anyKeyOrder });
       if (generated === null) return;
       const isValid = ajvValidator(value);
       for (const text of generated) {
@@ -123,8 +121,9 @@ it.each([
         expect(isValid(JSON.parse(text)), text).toBe(true);
       }
     }),
-    // Other schemas for each style.
-    { numRuns: runs(50), seed: TEST_SEED + number },
+    // Other schemas for each.
+    { numRuns: runs(100), seed: TEST_SEED + number },
   );
-  expect(texts).toBeGreaterThan(runs(50));
+  // Few of ten schemas may be accepted, but not none.
+  expect(texts).toBeGreaterThan(runs(100) / 4);
 });
