@@ -1,5 +1,4 @@
 import type { Program } from '@continuo/grammar/program/program.ts';
-import { bugTrace } from '@continuo/shared/error-details.ts';
 import { ApiError, type ErrorCode, toApiError } from '@continuo/shared/errors.ts';
 
 /** Message to a compile process, one at a time. */
@@ -12,15 +11,9 @@ export interface CompileJob {
 /** Message from a compile process: `ready` once, then one outcome per job. */
 export type CompileResult = { readonly ready: true } | CompileOutcome;
 
-export type CompileOutcome = { readonly program: Program } | { readonly error: CompileError };
-
-interface CompileError {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param: string | null;
-  /** Of a defect of the compiler; absent = the constraint is refused. */
-  readonly trace?: ReturnType<typeof bugTrace>;
-}
+export type CompileOutcome =
+  | { readonly program: Program }
+  | { readonly error: { readonly code: ErrorCode; readonly message: string; readonly param: string | null } };
 
 /** Message to the compile server. */
 export interface CompileRequest {
@@ -37,25 +30,15 @@ export interface CompileResponse {
 }
 
 export function failureOutcome(thrown: unknown): CompileOutcome {
-  const error = toApiError(thrown);
-  const { code, message, param } = error;
-  return { error: { code, message, param, ...(error !== thrown && { trace: bugTrace(thrown) }) } };
+  const { code, message, param } = toApiError(thrown);
+  return { error: { code, message, param } };
 }
 
-/** @throws ApiError of a failed compilation; a defect of the compiler as an Error with its name and frames */
+/** @throws ApiError of a failed compilation */
 export function programOf(outcome: CompileOutcome): Program {
   if ('program' in outcome) return outcome.program;
-  const { code, message, param, trace } = outcome.error;
-  if (trace !== undefined) throw defectOf(trace);
+  const { code, message, param } = outcome.error;
   throw new ApiError(code, message, { param });
-}
-
-/** The message stays in the process, because it may quote the constraint. */
-function defectOf({ name, frames }: ReturnType<typeof bugTrace>): Error {
-  const defect = new Error('The compiler has failed.');
-  defect.name = name;
-  defect.stack = [name, ...frames].join('\n');
-  return defect;
 }
 
 export function shutdownError(): ApiError {
