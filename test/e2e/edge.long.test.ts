@@ -79,7 +79,13 @@ test.each([
     'https://x.example',
     "'https://x.example' is no http address.",
   ],
-  ['a port that is no number', '--port', 'first', 'Expected a whole number of at least 1.'],
+  ['a port that is no number', '--port', 'first', 'Expected a whole number of at least 1 and at most 65535.'],
+  [
+    'a port that does not exist',
+    '--port',
+    '70000',
+    'Expected a whole number of at least 1 and at most 65535.',
+  ],
 ])('%s is refused before anything starts', async (_, option, value, message) => {
   const valid = ['--origin', 'http://127.0.0.1:1', '--state', temporary(), '--secrets', temporary()];
   const { child, output } = launch({}, [CONTINUO, 'edge', ...valid, option, value]);
