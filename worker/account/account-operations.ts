@@ -19,7 +19,7 @@ import type { Limits, Principal, TenantLimits } from '@continuo/shared/tenant.ts
 import { requestObject } from '@continuo/shared/usage.ts';
 import { ownUsageQuery, requestList, usageResponse } from '@continuo/shared/usage-queries.ts';
 import * as z from 'zod';
-import { dayStart, existing, secondsOrNull } from '../admin/admin-objects.ts';
+import { dayStart, existing, page, secondsOrNull } from '../admin/admin-objects.ts';
 import {
   addKey,
   changeKey,
@@ -128,14 +128,8 @@ async function listRequests(
   const asked = await askTenant(context, tenantId, question).catch(() => {
     throw unavailable();
   });
-  const shown = asked.slice(0, limit);
-  const more = asked.length > limit;
-  return {
-    object: 'list',
-    data: shown.map(({ record }) => shownRequest(record)),
-    has_more: more,
-    next: more ? String(shown.at(-1)!.number) : null,
-  };
+  const shown = page(asked, limit, ({ record }) => shownRequest(record));
+  return { ...shown, next: shown.has_more ? String(asked[limit - 1]!.number) : null };
 }
 
 function shownRequest(record: UsageRecord): z.infer<typeof requestObject> {

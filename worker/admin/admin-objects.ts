@@ -63,7 +63,7 @@ export const showKey = (key: KeyRecord, lastUsed?: string): z.infer<typeof keyOb
 
 /** Returns a page of a list. `items` has one more item than `limit` if there is another page. */
 export const page = <T, U>(items: readonly T[], limit: number, show: (item: T) => U) => ({
-  object: 'list',
+  object: 'list' as const,
   data: items.slice(0, limit).map(show),
   has_more: items.length > limit,
 });

@@ -1,8 +1,7 @@
-import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, ExpertsStyle, RowContext, Sizes } from './decoder-row.ts';
-import { projection } from './design-parts.ts';
+import { kernelLength, projection, readLayerTypes } from './design-parts.ts';
 
 /** Families with convolutions in place of attention in most layers. */
 
@@ -11,16 +10,10 @@ const FULL = 'full_attention';
 /** For each layer, whether it attends: from layer_types, else from the indices of those that do. */
 function attendingLayers(fields: ConfigFields, { layers }: Sizes): boolean[] {
   const indices = fields.has('full_attn_idxs') ? fields.numbers('full_attn_idxs') : null;
-  if (!fields.has('layer_types')) {
-    return Array.from({ length: layers }, (_, layer) => indices?.includes(layer) ?? true);
-  }
-  const types = fields.texts('layer_types');
-  const unknown = types.find((type) => type !== FULL && type !== 'conv');
-  if (unknown !== undefined) {
-    throw new ModelError(`config.json: layer_types has ${unknown}; supported are ${FULL}, conv`);
-  }
-  if (types.length !== layers) throw fields.fault('layer_types', `${layers} types`);
-  return types.map((type) => type === FULL);
+  const types = readLayerTypes(fields, layers, [FULL, 'conv']);
+  return Array.from({ length: layers }, (_, layer) =>
+    types === null ? (indices?.includes(layer) ?? true) : types[layer] === FULL,
+  );
 }
 
 /** The width of the MLP: two thirds of the field, rounded up, unless it says the width itself. */
@@ -40,8 +33,7 @@ function lfm2({ fields, sizes }: RowContext): Differences {
   const attends = attendingLayers(fields, sizes);
   if (!attends.includes(true)) throw fields.fault('layer_types', `a layer of ${FULL}`);
   const bias = fields.flag('conv_bias', false);
-  const length = fields.count('conv_L_cache', 3);
-  if (length < 2) throw fields.fault('conv_L_cache', 'at least 2');
+  const length = kernelLength(fields, 'conv_L_cache', 3);
   // Other names of what transformers takes from the fields of every family.
   for (const name of ['block_dim', 'conv_dim', 'conv_dim_out']) fields.require(name, sizes.hidden);
   fields.require('num_heads', sizes.heads);

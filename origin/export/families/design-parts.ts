@@ -71,13 +71,30 @@ export function readSlidingLayers(
   layers: number,
   absent: (layer: number) => boolean,
 ): boolean[] {
-  if (!fields.has('layer_types')) return Array.from({ length: layers }, (_, layer) => absent(layer));
+  const types = readLayerTypes(fields, layers, ATTENTION_TYPES);
+  return Array.from({ length: layers }, (_, layer) =>
+    types === null ? absent(layer) : types[layer] === 'sliding_attention',
+  );
+}
+
+/** The type of each layer in layer_types; null if the field is absent. @throws ModelError for other types */
+export function readLayerTypes(
+  fields: ConfigFields,
+  layers: number,
+  supported: readonly string[],
+): readonly string[] | null {
+  if (!fields.has('layer_types')) return null;
   const types = fields.texts('layer_types');
-  const unknown = types.find((type) => !ATTENTION_TYPES.includes(type));
+  const unknown = types.find((type) => !supported.includes(type));
   if (unknown !== undefined)
-    throw new ModelError(
-      `config.json: layer_types has ${unknown}; supported are ${ATTENTION_TYPES.join(', ')}`,
-    );
-  if (types.length === layers) return types.map((type) => type === 'sliding_attention');
+    throw new ModelError(`config.json: layer_types has ${unknown}; supported are ${supported.join(', ')}`);
+  if (types.length === layers) return types;
   throw fields.fault('layer_types', `${layers} types`);
+}
+
+/** Positions that a convolution reads. A window of no positions is no state. */
+export function kernelLength(fields: ConfigFields, name: string, absent = 4): number {
+  const length = fields.count(name, absent);
+  if (length < 2) throw fields.fault(name, 'at least 2');
+  return length;
 }

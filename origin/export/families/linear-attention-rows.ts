@@ -1,4 +1,3 @@
-import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import {
@@ -8,7 +7,7 @@ import {
   whole,
 } from './decoder-design.ts';
 import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from './decoder-row.ts';
-import { chosenRows, interleaved, projection } from './design-parts.ts';
+import { chosenRows, interleaved, kernelLength, projection, readLayerTypes } from './design-parts.ts';
 import { ROUTER_TRAINING, separate, withDenseLayers } from './expert-rows.ts';
 import { attentionBias, NORMS_AFTER } from './llama-rows.ts';
 
@@ -23,15 +22,11 @@ function attendingLayers(
   { layers }: Sizes,
   absent: (layer: number) => boolean,
 ): boolean[] {
-  if (!fields.has('layer_types')) return Array.from({ length: layers }, (_, layer) => absent(layer));
-  const types = fields.texts('layer_types');
-  const unknown = types.find((type) => type !== FULL && type !== LINEAR);
-  if (unknown !== undefined) {
-    throw new ModelError(`config.json: layer_types has ${unknown}; supported are ${FULL}, ${LINEAR}`);
-  }
-  if (types.length !== layers) throw fields.fault('layer_types', `${layers} types`);
-  if (!types.includes(FULL)) throw fields.fault('layer_types', `a layer of ${FULL}`);
-  return types.map((type) => type === FULL);
+  const types = readLayerTypes(fields, layers, [FULL, LINEAR]);
+  if (types?.includes(FULL) === false) throw fields.fault('layer_types', `a layer of ${FULL}`);
+  return Array.from({ length: layers }, (_, layer) =>
+    types === null ? absent(layer) : types[layer] === FULL,
+  );
 }
 
 /** Sizes that are absent follow from the others in OLMo Hybrid; Qwen's have other defaults. */
@@ -53,14 +48,6 @@ function everyNth(fields: ConfigFields, { layers }: Sizes): (layer: number) => b
   const interval = fields.count('full_attention_interval', 4);
   if (interval > layers) throw fields.fault('full_attention_interval', `at most ${layers}`);
   return (layer) => (layer + 1) % interval === 0;
-}
-
-function kernelLength(fields: ConfigFields): number {
-  const length = fields.count('linear_conv_kernel_dim', 4);
-  if (length < 2) throw fields.fault('linear_conv_kernel_dim', 'at least 2');
-  // The convolution has the activation of the MLP.
-  fields.require('hidden_act', 'silu', 'swish');
-  return length;
 }
 
 type Inputs = Pick<LinearAttentionDesign, 'query' | 'key' | 'value' | 'gate' | 'decay' | 'rate'>;
@@ -109,7 +96,9 @@ function qwen(
 ): Differences & { readonly layer: (index: number) => LayerDifferences } {
   const attends = attendingLayers(fields, sizes, everyNth(fields, sizes));
   const shape = readShape(fields, sizes);
-  const length = kernelLength(fields);
+  const length = kernelLength(fields, 'linear_conv_kernel_dim');
+  // The convolution has the activation of the MLP.
+  fields.require('hidden_act', 'silu', 'swish');
   const epsilon = fields.number('rms_norm_eps');
   // Positions of images. Those of text are the same in all of its parts.
   fields.inner('rope_parameters')?.ignore('mrope_section', 'mrope_interleaved');
@@ -150,7 +139,9 @@ function olmoHybrid({ fields, sizes }: RowContext): Differences {
     (layer) => layer % 4 === 3 || (layers < 4 && layer === layers - 1),
   );
   const shape = readShape(fields, sizes);
-  const length = kernelLength(fields);
+  const length = kernelLength(fields, 'linear_conv_kernel_dim');
+  // The convolution has the activation of the MLP.
+  fields.require('hidden_act', 'silu', 'swish');
   const rateScale = fields.flag('linear_allow_neg_eigval', true) ? 2 : 1;
   // A null means no rotary positions. transformers takes an absent rope_theta, or no object, for 10,000.
   const parameters = fields.inner('rope_parameters');

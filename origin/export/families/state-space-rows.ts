@@ -2,8 +2,9 @@ import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { StateSpaceDesign } from './decoder-design.ts';
 import type { DecoderRow, Differences, ExpertsStyle, RowContext, Sizes } from './decoder-row.ts';
+import { kernelLength } from './design-parts.ts';
 import { attentionBias, graniteFactors, mlpBias } from './llama-rows.ts';
-import { describeStateSpace, kernelLength, readMambaFields, type StateSpaceSizes } from './state-space.ts';
+import { describeStateSpace, readMambaFields, type StateSpaceSizes } from './state-space.ts';
 
 /** Families with state spaces (Mamba 2) in place of attention in most layers, or beside it. */
 

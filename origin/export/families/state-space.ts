@@ -1,6 +1,6 @@
 import type { ConfigFields } from './config-fields.ts';
 import { type ProjectionDesign, type StateSpaceDesign, type Weight, whole } from './decoder-design.ts';
-import { layerNorm } from './design-parts.ts';
+import { kernelLength, layerNorm } from './design-parts.ts';
 
 /** Sizes and flags of all state-space layers (Mamba 2) of a model. */
 export interface StateSpaceSizes {
@@ -47,13 +47,6 @@ export function readMambaFields(
 }
 
 const AUTOMATIC = ['auto'];
-
-/** A window of no positions is no state. */
-export function kernelLength(fields: ConfigFields, name: string, absent = 4): number {
-  const length = fields.count(name, absent);
-  if (length < 2) throw fields.fault(name, 'at least 2');
-  return length;
-}
 
 /** Infinity as transformers 5 writes it. */
 const ENDLESS = 'Infinity';

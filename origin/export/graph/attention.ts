@@ -6,8 +6,15 @@ import {
 } from '@continuo/origin/model/config/decoder-names.ts';
 import type { AttentionDesign, ProjectionDesign, RotaryDesign } from '../families/decoder-design.ts';
 import { WeightType } from './graph-builder.ts';
-import { projectLatent, split, withoutPadding } from './latent-attention.ts';
-import { type GraphContext, haveSameFormat, trimmed, vectorTensor, writeLinear } from './linear.ts';
+import { projectLatent, withoutPadding } from './latent-attention.ts';
+import {
+  type GraphContext,
+  haveSameFormat,
+  splitLast,
+  trimmed,
+  vectorTensor,
+  writeLinear,
+} from './linear.ts';
 import { writeHeadNorm } from './norms.ts';
 import type { Positions } from './positions.ts';
 
@@ -124,7 +131,7 @@ function prepare(
   const { queryNorm, keyNorm, queryScaling, heads, kvHeads, headSize } = design;
   const changes = queryNorm !== null || keyNorm !== null || rotary !== null || queryScaling !== null;
   if (projected.length === 1 && !changes) return [clipped(context, design, projected[0]!), '', ''];
-  const parts = projected.length === 1 ? split(context, projected[0]!, sizesOf(design)) : projected;
+  const parts = projected.length === 1 ? splitLast(context.graph, projected[0]!, sizesOf(design)) : projected;
   const [query = '', key = '', value = ''] = parts;
   const norm = (name: string, of: AttentionDesign['queryNorm'], count: number) =>
     clipped(context, design, of === null ? name : writeHeadNorm(context, name, of, count, headSize));

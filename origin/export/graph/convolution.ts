@@ -1,6 +1,6 @@
 import type { ConvolutionDesign } from '../families/decoder-design.ts';
-import { type GraphContext, writeLinear } from './linear.ts';
-import { inSingle, inType, splitLast, writeCausalConvolution } from './states.ts';
+import { type GraphContext, splitLast, writeLinear } from './linear.ts';
+import { inSingle, inType, writeCausalConvolution } from './states.ts';
 
 /** Writes the gated convolution of one layer over [batch, sequence, hidden]. */
 export function writeConvolution(

@@ -20,7 +20,7 @@ export function writeMlp(context: GraphContext, design: MlpDesign, input: string
   return graph.times(writeLinear(context, active, [down], width, [hidden]), multipliers.output, context.type);
 }
 
-function writeActivation(context: GraphContext, input: string, activation: Activation): string {
+export function writeActivation(context: GraphContext, input: string, activation: Activation): string {
   const { graph } = context;
   if (typeof activation === 'object') return xielu(context, input, activation);
   switch (activation) {

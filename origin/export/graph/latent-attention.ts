@@ -1,5 +1,5 @@
 import type { AttentionDesign, LatentDesign, LatentVector } from '../families/decoder-design.ts';
-import { type GraphContext, writeLinear } from './linear.ts';
+import { type GraphContext, splitLast, writeLinear } from './linear.ts';
 import { writeOptionalNorm } from './norms.ts';
 
 /**
@@ -27,7 +27,7 @@ export function projectLatent(
   const query = writeLinear(context, queryInput, [design.query], queryWidth, [heads * headSize]);
   const sizes = [keyValue.width, sharedSize];
   const both = writeLinear(context, input, [keyValue.projection, latent.sharedKey], hidden, sizes);
-  const [vector = '', shared = ''] = split(context, both, sizes);
+  const [vector = '', shared = ''] = splitLast(graph, both, sizes);
   const own = headSize - sharedSize;
   const kvSizes = [heads * own, heads * valueSize];
   const kv = writeLinear(
@@ -37,7 +37,7 @@ export function projectLatent(
     keyValue.width,
     kvSizes,
   );
-  const [ownKeys = '', values = ''] = split(context, kv, kvSizes);
+  const [ownKeys = '', values = ''] = splitLast(graph, kv, kvSizes);
   const toHeads = (name: string, size: number) =>
     graph.node('Reshape', [name, graph.integers(0, 0, heads, size)]);
   const toWidth = (name: string) => graph.node('Reshape', [name, graph.integers(0, 0, heads * headSize)]);
@@ -68,10 +68,3 @@ function projectedBy(context: GraphContext, vector: LatentVector, input: string,
 
 const narrowed = (context: GraphContext, { norm, width }: LatentVector, projected: string): string =>
   writeOptionalNorm(context, projected, norm, width);
-
-/** Splits the last dimension. */
-export function split({ graph }: GraphContext, input: string, sizes: readonly number[]): string[] {
-  const outputs = sizes.map(() => graph.newName('part'));
-  graph.node('Split', [input, graph.integers(...sizes)], { outputs, integers: { axis: -1 } });
-  return outputs;
-}

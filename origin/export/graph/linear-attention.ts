@@ -1,7 +1,8 @@
 import type { LinearAttentionDesign } from '../families/decoder-design.ts';
-import { type GraphContext, haveSameFormat, vectorTensor, writeLinear } from './linear.ts';
+import { writeActivation } from './feed-forward.ts';
+import { type GraphContext, haveSameFormat, splitLast, vectorTensor, writeLinear } from './linear.ts';
 import { writeHeadNorm } from './norms.ts';
-import { inSingle, inType, single, splitLast, writeCausalConvolution, writeRecurrence } from './states.ts';
+import { exact, inSingle, inType, single, writeCausalConvolution, writeRecurrence } from './states.ts';
 
 /** What is added to the squared length of queries and keys. */
 const LENGTH_EPSILON = 1e-6;
@@ -34,7 +35,7 @@ export function writeLinearAttention(
   );
   const normed = writeHeadNorm(single(context), recalled, { ...norm, over: 'head' }, heads, valueSize);
   const gate = inSingle(context, writeLinear(context, input, [design.gate], hidden, [heads * valueSize]));
-  const open = graph.node('Mul', [gate, graph.node('Sigmoid', [gate])]);
+  const open = writeActivation(single(context), gate, 'silu');
   const gated = inType(context, graph.node('Mul', [normed, open]));
   return writeLinear(context, gated, [design.output], heads * valueSize, [hidden]);
 }
@@ -75,14 +76,13 @@ function unitHeads(
 }
 
 /**
- * Decay, in log space, and rate of each head. Their weights are not quantized: a decay acts on all later
- * positions. Softplus of ONNX Runtime rounds by the number of values, so the operator for both is used.
+ * Decay, in log space, and rate of each head. Softplus of ONNX Runtime rounds by the number of values, so the
+ * operator for both is used.
  */
 function gates(context: GraphContext, design: LinearAttentionDesign, input: string, hidden: number) {
-  const { graph, type } = context;
+  const { graph } = context;
   const { heads, rateScale } = design;
-  const exact = { ...context, precision: type === 'float16' ? 'fp16' : 'fp32' } as const;
-  const both = writeLinear(exact, input, [design.decay, design.rate], hidden, [heads, heads]);
+  const both = writeLinear(exact(context), input, [design.decay, design.rate], hidden, [heads, heads]);
   const [raw, opening] = splitLast(graph, inSingle(context, both), [heads, heads]);
   const bias = vectorTensor(single(context), design.decayBias, heads);
   const strength = graph.node('Exp', [vectorTensor(single(context), design.logDecay, heads)]);

@@ -227,3 +227,10 @@ export function blockTensors(
   );
   return [first!, second!];
 }
+
+/** Splits the last dimension. */
+export function splitLast(graph: GraphBuilder, input: string, sizes: readonly number[]): string[] {
+  const outputs = sizes.map(() => graph.newName('part'));
+  graph.node('Split', [input, graph.integers(...sizes)], { outputs, integers: { axis: -1 } });
+  return outputs;
+}

@@ -1,7 +1,8 @@
 import type { StateSpaceDesign } from '../families/decoder-design.ts';
-import { floatTensor, type GraphContext, nameOf, vectorTensor, writeLinear } from './linear.ts';
+import { writeActivation } from './feed-forward.ts';
+import { floatTensor, type GraphContext, nameOf, splitLast, vectorTensor, writeLinear } from './linear.ts';
 import { writeHeadNorm } from './norms.ts';
-import { inSingle, inType, single, splitLast, writeCausalConvolution, writeRecurrence } from './states.ts';
+import { exact, inSingle, inType, single, writeCausalConvolution, writeRecurrence } from './states.ts';
 
 /** Writes the state space (Mamba 2) of one layer over [batch, sequence, hidden]. */
 export function writeStateSpace(
@@ -66,14 +67,13 @@ function eachHead(
 }
 
 /**
- * The step of each head, and its decay in log space. Their weights are not quantized: a decay acts on all
- * later positions. Softplus of ONNX Runtime rounds by the number of values, this operator does not.
+ * The step of each head, and its decay in log space. Softplus of ONNX Runtime rounds by the number of values,
+ * this operator does not.
  */
 function writeSteps(context: GraphContext, design: StateSpaceDesign, input: string, hidden: number) {
-  const { graph, type } = context;
+  const { graph } = context;
   const { heads, stepLimits, multipliers } = design;
-  const exact = { ...context, precision: type === 'float16' ? 'fp16' : 'fp32' } as const;
-  const projected = inSingle(context, writeLinear(exact, input, [design.step], hidden, [heads]));
+  const projected = inSingle(context, writeLinear(exact(context), input, [design.step], hidden, [heads]));
   const raw = graph.times(projected, multipliers?.step ?? 1, 'float32');
   const bias = vectorTensor(single(context), design.stepBias, heads);
   const ones = graph.constant(`ones/${heads}/float32`, 'float32', [heads], Array<number>(heads).fill(1));
@@ -98,7 +98,7 @@ function withinLimits(
 function writeGate(context: GraphContext, design: StateSpaceDesign, values: string, gate: string): string {
   const { graph } = context;
   const { keyHeads, heads, valueSize, norm, normPlace } = design;
-  const open = graph.node('Mul', [gate, graph.node('Sigmoid', [gate])]);
+  const open = writeActivation(single(context), gate, 'silu');
   const normed = (input: string) =>
     norm === null
       ? input

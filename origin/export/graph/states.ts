@@ -14,19 +14,18 @@ import { floatTensor, type GraphContext, nameOf, trimmed, vectorTensor } from '.
 /** The same graph, whose next tensors are in float32. */
 export const single = (context: GraphContext): GraphContext => ({ ...context, type: 'float32' });
 
+/** The same graph, whose next matrices are not quantized: a decay acts on all later positions. */
+export const exact = (context: GraphContext): GraphContext => ({
+  ...context,
+  precision: context.type === 'float16' ? 'fp16' : 'fp32',
+});
+
 export const inSingle = ({ graph, type }: GraphContext, input: string): string =>
   type === 'float32' ? input : graph.node('Cast', [input], { integers: { to: WeightType.float32 } });
 
 /** Casts a result in float32 to the type of the graph. */
 export const inType = ({ graph, type }: GraphContext, input: string): string =>
   type === 'float32' ? input : graph.node('Cast', [input], { integers: { to: WeightType[type] } });
-
-/** Splits the last dimension. */
-export function splitLast(graph: GraphBuilder, input: string, sizes: readonly number[]): string[] {
-  const outputs = sizes.map(() => graph.newName('part'));
-  graph.node('Split', [input, graph.integers(...sizes)], { outputs, integers: { axis: -1 } });
-  return outputs;
-}
 
 /** Adds a state of the layer, [batch, …sizes]. Returns the names of its input and output. */
 function addState(
