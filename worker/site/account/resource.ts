@@ -31,12 +31,13 @@ const FAILED_FACTOR = 4;
 /**
  * Loads what a section shows: at first, if `key` changes, when the page is seen again or online again, and
  * regularly. A failure keeps the last value.
- * @param everyMs time between two requests while the page is visible; null = none
+ * @param everyMs time between two requests while the page is visible, or what it is by the last value; null =
+ *   none
  */
 export function useResource<T>(
   load: (signal: AbortSignal) => Promise<T>,
   key: string,
-  everyMs: number | null = null,
+  everyMs: number | null | ((last: T) => number | null) = null,
 ): Resource<T> {
   const { clock } = useAccount();
   const state = useSignal<Loaded<T>>({ value: null, at: 0, failure: null, isLoading: true });
@@ -52,21 +53,23 @@ export function useResource<T>(
     const wake = () => {
       if (!document.hidden) reload();
     };
-    const again = (ms: number) => {
-      if (everyMs !== null) timer = setTimeout(wake, ms);
+    /** @param longer so many times, and at least `leastMs` */
+    const again = (last: T | null, longer = 1, leastMs = 0) => {
+      const ms = typeof everyMs !== 'function' ? everyMs : last === null ? null : everyMs(last);
+      if (ms !== null) timer = setTimeout(wake, Math.max(ms * longer, leastMs));
     };
     state.value = { ...state.peek(), isLoading: true };
     latest.current(ended.signal).then(
       (value) => {
         if (ended.signal.aborted) return;
         state.value = { value, at: clock.now(), failure: null, isLoading: false };
-        again(everyMs ?? 0);
+        again(value);
       },
       (thrown: unknown) => {
         if (ended.signal.aborted) return;
         const failure = failureFrom(thrown);
         state.value = { ...state.peek(), failure, isLoading: false };
-        again(Math.max((everyMs ?? 0) * FAILED_FACTOR, failure.retryAfterMs ?? 0));
+        again(state.peek().value, FAILED_FACTOR, failure.retryAfterMs ?? 0);
       },
     );
     addEventListener('online', wake, { signal: ended.signal });
@@ -75,7 +78,7 @@ export function useResource<T>(
       ended.abort();
       clearTimeout(timer);
     };
-  }, [key, everyMs, round.value]);
+  }, [key, typeof everyMs === 'function' ? null : everyMs, round.value]);
   return { ...state.value, reload };
 }
 

@@ -17,7 +17,6 @@ const PAGE = 100;
 export function BatchesSection() {
   const account = useAccount();
   const pages = useSignal(1);
-  const runs = useSignal(false);
   const cancelled = useSignal<BatchObject | null>(null);
   const batches = useResource(
     async (signal) => {
@@ -30,11 +29,10 @@ export function BatchesSection() {
         data.push(...page.data);
         hasMore = page.has_more;
       }
-      runs.value = data.some(isRunning);
       return { data, hasMore };
     },
     String(pages.value),
-    runs.value ? READ_MS : null,
+    ({ data }) => (data.some(isRunning) ? READ_MS : null),
   );
   return (
     <>

@@ -26,9 +26,12 @@ test('a running batch shows its progress, is cancelled after a question, and end
   await vi.advanceTimersByTimeAsync(200);
   expect(page.text()).toContain('nightly.jsonlbatch-1');
   expect(page.text()).toContain('in progress 402 of 1,000 lines, 2 failed');
+  const lists = () => sent.filter(({ path }) => path.startsWith('/v1/batches?')).length;
+  expect(lists()).toBe(1);
   batch = { ...batch, request_counts: { ...batch.request_counts, completed: 500 } };
   await vi.advanceTimersByTimeAsync(3_500);
   expect(page.text()).toContain('502 of 1,000 lines');
+  expect(lists()).toBe(2);
   page.press('Cancel…');
   await vi.advanceTimersByTimeAsync(100);
   page.press('Cancel the batch');
