@@ -40,6 +40,53 @@ export const MIXTRAL_EXPERTS: ExpertsStyle = {
   },
 };
 
+/** What published files say about training and about layers that predict further tokens. */
+export const DEEPSEEK_TRAINING = words(`
+  output_router_logits ep_size seq_aux aux_loss_alpha num_nextn_predict_layers num_mtp_layers
+`);
+
+/** Layers before first_k_dense_replace have one MLP. */
+export function denseFirst({ fields }: RowContext): Pick<Differences, 'layer'> {
+  const first = fields.number('first_k_dense_replace');
+  return { layer: (index) => ({ sparse: index >= first }) };
+}
+
+export const groupsOf = (fields: ConfigFields, best: number) => ({
+  count: fields.count('n_group'),
+  chosen: fields.count('topk_group'),
+  best,
+});
+
+/** Experts as DeepSeek names them, with others that every token uses. */
+export function deepseekExperts(
+  fields: ConfigFields,
+  routing: NonNullable<ExpertsStyle['routing']>,
+  normalized: boolean,
+): ExpertsStyle {
+  return {
+    ...separate(fields, 'moe_intermediate_size', normalized),
+    counts: { experts: 'n_routed_experts', active: fields.count('num_experts_per_tok') },
+    routing: { ...routing, smallestSum: 1e-20, scale: fields.number('routed_scaling_factor') },
+    shared: {
+      name: 'mlp.shared_experts',
+      width: fields.count('moe_intermediate_size') * fields.count('n_shared_experts'),
+    },
+  };
+}
+
+/** Sigmoid scores with a correction, by groups: the routing of DeepSeek V3 and its relatives. */
+export const correctedExperts = (fields: ConfigFields): ExpertsStyle => ({
+  ...deepseekExperts(
+    fields,
+    {
+      scores: 'sigmoid',
+      groups: groupsOf(fields, 2),
+    },
+    fields.flag('norm_topk_prob'),
+  ),
+  correction: 'mlp.gate.e_score_correction_bias',
+});
+
 const MELLUM_ROTARY: Partial<RotaryOptions> = {
   partial: 1,
   thetaField: null,

@@ -1,8 +1,14 @@
 import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
-import { MIXTRAL_EXPERTS, ROUTER_TRAINING, separate } from './expert-rows.ts';
-import { correctedExperts, DEEPSEEK_TRAINING, denseFirst } from './latent-rows.ts';
+import {
+  correctedExperts,
+  DEEPSEEK_TRAINING,
+  denseFirst,
+  MIXTRAL_EXPERTS,
+  ROUTER_TRAINING,
+  separate,
+} from './expert-rows.ts';
 import { attentionBias, HUNYUAN_FAMILY } from './llama-rows.ts';
 import { byLayer, everywhere } from './windows.ts';
 
