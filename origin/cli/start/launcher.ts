@@ -19,8 +19,6 @@ import { lockStateDirectory } from './state-lock.ts';
 const READY_WITHIN_MS = 60_000;
 const STOP_GRACE_MS = 10_000;
 const NPM_POLL_MS = 500;
-/** Time until an origin whose card was lost is tried again. */
-const RETRY_MS = 30_000;
 
 async function refuseUnusablePorts({ host, port, origins }: StartSettings): Promise<void> {
   for (const [variable, number, address] of [
@@ -156,7 +154,6 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
     onEnd: ({ error }: ChildExit) => died.reject(error ?? new StartFailure(command, 'stopped')),
     graceMs: STOP_GRACE_MS,
   });
-  const isAlone = settings.origins.length === 1;
   const origins = settings.origins.map((origin) => {
     const command = originCommand(context, origin);
     const ready = Promise.withResolvers<void>();
@@ -167,7 +164,7 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
       onRestart: ({ code, signal }) =>
         console.error(`The ${origin.name} died (${signal ?? code}) and is restarted.`),
       // The others serve on.
-      ...(!isAlone && { retryMs: RETRY_MS }),
+      persists: settings.origins.length > 1,
     });
     return { child, ready: ready.promise };
   });

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '@continuo/origin/config/environment.ts';
 import {
+  backOff,
   type ChildExit,
   type ChildLife,
   processLife,
@@ -23,35 +25,51 @@ interface CommandOptions {
   /** Resolves once the child works. If it dies before that, its start has failed. Default: never. */
   readonly untilReady?: (over: AbortSignal) => Promise<void>;
   readonly onRestart?: (exit: ChildExit) => void;
-  /** Milliseconds until a child is tried again that was ready once, but not since. Default: never. */
-  readonly retryMs?: number;
+  /** True = a child that was ready once is also tried again if it was not ready since. Default: false. */
+  readonly persists?: boolean;
+  /** Wait before the second restart in a row; doubles with each further one, up to 30 s. */
+  readonly restartMs?: number;
   /** Called when the child has died and is given up. */
   readonly onEnd: (exit: ChildExit) => void;
   /** Time to end after SIGTERM, until SIGKILL. */
   readonly graceMs: number;
 }
 
+const RESTART_MS = 1000;
+const MAX_RESTART_MS = 30_000;
+/** A child that was ready for so long is restarted at once. */
+const STEADY_MS = 60_000;
+
 /**
- * Starts a command. A child that dies after it was ready is restarted. A child that was never ready is given
- * up, because the next start would fail for the same reason, such as a model that does not fit.
+ * Starts a command. A child that dies after it was ready is restarted: at once if it had worked for a minute,
+ * and after a growing wait if it dies again. A child that was never ready is given up, because the next start
+ * would fail for the same reason, such as a model that does not fit.
  */
 export function startCommand(
   command: Command,
-  { untilReady, onRestart, retryMs, onEnd, graceMs }: CommandOptions,
+  { untilReady, onRestart, persists = false, restartMs = RESTART_MS, onEnd, graceMs }: CommandOptions,
 ): SupervisedChild<never, never> {
   let hasWorked = false;
+  const noteWork = async (over: AbortSignal, ready: Promise<void>) => {
+    await ready;
+    over.throwIfAborted();
+    child.noteReady();
+    await sleep(STEADY_MS, undefined, { signal: over, ref: false });
+    child.noteProgress();
+  };
   const child = new SupervisedChild<never, never>({
     spawn: () => processGroup(command),
     onStart: (over) => {
-      const noteReady = () => !over.aborted && child.noteReady();
-      untilReady?.(over).then(noteReady, () => undefined);
+      if (untilReady) noteWork(over, untilReady(over)).catch(() => undefined);
     },
-    onDeath: ({ wasReady, ...exit }) => {
+    onDeath: ({ wasReady, deaths, ...exit }) => {
       hasWorked ||= wasReady;
-      const wait = wasReady ? 0 : hasWorked ? (retryMs ?? null) : null;
-      if (wait === null) onEnd(exit);
-      else if (wasReady) onRestart?.(exit);
-      return wait;
+      if (!wasReady && !(hasWorked && persists)) {
+        onEnd(exit);
+        return null;
+      }
+      if (wasReady) onRestart?.(exit);
+      return deaths === 1 ? 0 : backOff(deaths - 1, restartMs, MAX_RESTART_MS);
     },
     graceMs,
   });

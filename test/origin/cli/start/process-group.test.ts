@@ -5,7 +5,7 @@ import { startCommand } from '../../../../origin/cli/start/process-group.ts';
 import type { ChildExit } from '../../../../origin/process/supervised-child.ts';
 
 /** Runs a program. `ended` resolves when it is given up. */
-function run(code: string, untilReady: (over: AbortSignal) => Promise<void>, retryMs?: number) {
+function run(code: string, untilReady: (over: AbortSignal) => Promise<void>, persists = false) {
   const restarts: (number | null)[] = [];
   const { promise: ended, resolve: onEnd } = Promise.withResolvers<ChildExit>();
   const log = new OutputLog(devNull);
@@ -14,7 +14,8 @@ function run(code: string, untilReady: (over: AbortSignal) => Promise<void>, ret
     {
       untilReady,
       onRestart: (exit) => restarts.push(exit.code),
-      ...(retryMs !== undefined && { retryMs }),
+      persists,
+      restartMs: 300,
       onEnd,
       graceMs: 10_000,
     },
@@ -47,15 +48,28 @@ test('tries a child again that was ready once, if the others go on without it', 
     lives.push(performance.now());
     return lives.length === 2 || lives.length === 3 ? never(over) : Promise.resolve();
   };
-  const { child, restarts } = run('setTimeout(() => process.exit(7), 100)', untilReady, 50);
+  const { child, restarts } = run('setTimeout(() => process.exit(7), 100)', untilReady, true);
   onTestFinished(() => child.close());
   await expect.poll(() => restarts.length, { timeout: 20_000 }).toBe(2);
   expect(lives.length).toBeGreaterThanOrEqual(4);
 });
 
 test('gives up a child that was never ready, also if the others go on without it', async () => {
-  const { ended } = run('process.exit(7)', never, 50);
+  const { ended } = run('process.exit(7)', never, true);
   expect(await ended).toMatchObject({ code: 7 });
+});
+
+test('restarts a child that keeps dying right after it was ready with waits that double', async () => {
+  const lives: number[] = [];
+  const { child } = run('setTimeout(() => process.exit(7), 100)', () => {
+    lives.push(performance.now());
+    return Promise.resolve();
+  });
+  onTestFinished(() => child.close());
+  await expect.poll(() => lives.length, { timeout: 20_000 }).toBe(4);
+  const gaps = lives.slice(1).map((start, index) => start - lives[index]!);
+  expect(gaps[1]).toBeGreaterThanOrEqual(300);
+  expect(gaps[2]).toBeGreaterThanOrEqual(600);
 });
 
 test('does not restart a stopped child', async () => {
