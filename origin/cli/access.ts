@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { Environment } from '@continuo/origin/config/environment.ts';
-import { CommandError, EXIT } from '@continuo/origin/terminal/program.ts';
-import { errorMessage } from '@continuo/shared/error-details.ts';
+import { CommandError, EXIT, readTextFile } from '@continuo/origin/terminal/program.ts';
 import { readState } from './start/development-state.ts';
 import { stateDirectory } from './start/installation.ts';
 
@@ -53,14 +51,6 @@ export function findAddress({ url }: AccessOptions, environment: Environment): U
   throw new CommandError(message, url ? EXIT.usage : EXIT.failed);
 }
 
-function keyIn(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch (error) {
-    throw new CommandError(`The key file ${file} cannot be read (${errorMessage(error)}).`);
-  }
-}
-
 /** @throws CommandError that says how to set a key if there is none */
 export function findAccess(
   options: AccessOptions,
@@ -69,7 +59,7 @@ export function findAccess(
 ): Access {
   const url = findAddress(options, environment);
   const variable = kind === 'admin' ? 'CONTINUO_ADMIN_KEY' : 'CONTINUO_API_KEY';
-  const set = options.keyFile === undefined ? environment[variable] : keyIn(options.keyFile);
+  const set = options.keyFile === undefined ? environment[variable] : readTextFile(options.keyFile).trim();
   const isOwn = isLocal(url, environment);
   // The key that `npm start` or `continuo serve` created. Only its own server accepts it.
   const key = set || (isOwn && readState(stateDirectory(environment))?.apiKey);

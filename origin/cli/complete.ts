@@ -1,8 +1,14 @@
-import { readFileSync } from 'node:fs';
-import { CommandError, EXIT, whole, withExamples } from '@continuo/origin/terminal/program.ts';
+import { buffer } from 'node:stream/consumers';
+import {
+  CommandError,
+  EXIT,
+  readJsonFile,
+  readTextFile,
+  whole,
+  withExamples,
+} from '@continuo/origin/terminal/program.ts';
 import type { Terminal } from '@continuo/origin/terminal/terminal.ts';
 import { completionRequest } from '@continuo/shared/completion.ts';
-import { errorMessage } from '@continuo/shared/error-details.ts';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { streamCompletion } from './api.ts';
 import { CompletionWriter } from './completion-writer.ts';
@@ -123,9 +129,7 @@ async function readPrompt(text: string | undefined, { stdin }: Terminal): Promis
   if (text === undefined && stdin.isTTY) {
     throw new CommandError('There is no text. Give one, or - to type it and end with Ctrl-D.', EXIT.usage);
   }
-  const parts: Buffer[] = [];
-  for await (const part of stdin) parts.push(Buffer.from(part));
-  return Buffer.concat(parts).toString('utf8');
+  return (await buffer(stdin)).toString();
 }
 
 function bodyOf(prompt: string, options: CompleteOptions): Record<string, unknown> {
@@ -142,26 +146,9 @@ function bodyOf(prompt: string, options: CompleteOptions): Record<string, unknow
     ...Object.fromEntries(parameters),
     stop,
     logprobs: logprobs && ALTERNATIVES,
-    json_schema: schema === undefined ? undefined : readSchema(schema),
-    grammar: grammar === undefined ? undefined : readText(grammar),
+    json_schema: schema === undefined ? undefined : readJsonFile(schema),
+    grammar: grammar === undefined ? undefined : readTextFile(grammar),
     regex,
     ...set,
   };
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new CommandError(`${file} cannot be read (${errorMessage(error)}).`);
-  }
-}
-
-function readSchema(file: string): unknown {
-  try {
-    return JSON.parse(readText(file)) as unknown;
-  } catch (error) {
-    if (error instanceof CommandError) throw error;
-    throw new CommandError(`${file} is not JSON (${errorMessage(error)}).`);
-  }
 }

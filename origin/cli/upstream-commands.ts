@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { CommandError, EXIT, withExamples } from '@continuo/origin/terminal/program.ts';
-import { errorMessage } from '@continuo/shared/error-details.ts';
+import { CommandError, EXIT, readJsonFile, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
 import * as z from 'zod';
 import { given, pathTo } from './options.ts';
@@ -15,27 +13,12 @@ interface UpstreamOptions {
 
 const fields = z.record(z.string(), z.unknown());
 
-/** Reads an upstream as JSON. The command names it, not the file. @throws CommandError */
+/** Reads an upstream. The command names it, not the file. @throws CommandError */
 function upstreamIn(file: string): Record<string, unknown> {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new CommandError(`${file} cannot be read (${errorMessage(error)}).`);
-  }
-  const { success, data } = fields.safeParse(parsed(text));
+  const { success, data } = fields.safeParse(readJsonFile(file));
   if (!success) throw new CommandError(`${file} is not a JSON object.`);
   const { name, ...upstream } = data;
   return upstream;
-}
-
-/** Returns undefined for a text that is not JSON. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function upstreamOf({ file, address: url, secret, binding }: UpstreamOptions): Record<string, unknown> {

@@ -1,5 +1,6 @@
+import { text } from 'node:stream/consumers';
 import type { BlobSource } from '../hub/download.ts';
-import { type HttpOptions, type HttpResponse, readText, request } from '../hub/http.ts';
+import { type HttpOptions, type HttpResponse, request } from '../hub/http.ts';
 import { HubError, TransientHubError } from '../hub/hub-error.ts';
 import { type RetryOptions, withRetries } from '../hub/retries.ts';
 import type { Wheel } from './wheels.ts';
@@ -34,7 +35,7 @@ export class PackageIndex {
     const page = new URL(`${project}/`, this.#url);
     const url = await withRetries(retries, async () => {
       const response = await this.#get(page, file);
-      return addressIn(await readText(response.chunks), file, response.url);
+      return addressIn(await text(response.chunks), file, response.url);
     });
     if (url === null) throw new HubError(`${page.host} has no ${file}`);
     const open = (from: number) => this.#get(url, file, from > 0 ? { range: `bytes=${from}-` } : {});

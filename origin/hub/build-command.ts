@@ -1,15 +1,10 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
-import {
-  BLOCK_SIZES,
-  type BlockSize,
-  DEFAULT_BLOCK_SIZE,
-  type WeightPrecision,
-} from '@continuo/export/graph/linear.ts';
-import type { Command } from 'commander';
+import { BLOCK_SIZES, DEFAULT_BLOCK_SIZE, type WeightPrecision } from '@continuo/export/graph/linear.ts';
+import { type Command, Option } from 'commander';
 import { readModelSettings } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
-import { CommandError, EXIT, withExamples } from '../terminal/program.ts';
+import { withExamples } from '../terminal/program.ts';
 import { byteSize, createProgress } from '../terminal/progress.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { commandConnection, throughProxy } from './command-connection.ts';
@@ -31,14 +26,15 @@ export interface BuildOptions {
 /** Adds the options that say what is built. */
 export const withBuildOptions = (command: Command): Command =>
   command
-    .option(
-      '--precision <name>',
-      'fp32, fp16, q8, q8f32, q4 or q4f32; default: q8 on a CPU, fp16 on a device',
+    .addOption(
+      new Option('--precision <name>', 'default: q8 on a CPU, fp16 on a device').choices(
+        Object.keys(WEIGHT_PRECISIONS),
+      ),
     )
-    .option(
-      '--block-size <values>',
-      '32, 64 or 128 weights with one scale; larger is faster and less exact',
-      String(DEFAULT_BLOCK_SIZE),
+    .addOption(
+      new Option('--block-size <values>', 'weights with one scale; larger is faster and less exact')
+        .choices(BLOCK_SIZES.map(String))
+        .default(String(DEFAULT_BLOCK_SIZE)),
     )
     .option('--adapter <directory>', 'LoRA adapter (PEFT) to merge into the weights')
     .option('--revision <name>', 'branch, tag or commit of a repository', DEFAULT_REVISION)
@@ -74,7 +70,7 @@ export async function prepareForCommand(
   const settings = readHubSettings(environment, homedir());
   const client = new HubClient({ settings, ...commandConnection(progress) });
   const { adapter, out, revision } = options;
-  const blockSize = blockSizeOf(options);
+  const blockSize = BLOCK_SIZES.find((size) => String(size) === options.blockSize) ?? DEFAULT_BLOCK_SIZE;
   const request = { name, adapter, out, blockSize, precision: precisionOf(options, environment) };
   const prepared = await throughProxy(() =>
     prepareModel(
@@ -96,24 +92,9 @@ export async function prepareForCommand(
 const buildsOf = ({ XDG_CACHE_HOME }: Environment): string =>
   path.join(XDG_CACHE_HOME || path.join(homedir(), '.cache'), 'continuo', 'models');
 
-/** @throws CommandError for an unknown name */
 function precisionOf({ precision }: BuildOptions, environment: Environment): WeightPrecision {
   const { provider } = readModelSettings(environment).model.engine.device;
-  if (precision === undefined) return provider === 'cpu' ? 'int8' : 'fp16';
-  const weights = WEIGHT_PRECISIONS[precision.toLowerCase()];
-  if (weights !== undefined) return weights;
-  const names = Object.keys(WEIGHT_PRECISIONS).join(', ');
-  throw new CommandError(`--precision: received ${precision}; allowed: ${names}`, EXIT.usage);
-}
-
-/** @throws CommandError for another size */
-function blockSizeOf({ blockSize }: BuildOptions): BlockSize {
-  const size = BLOCK_SIZES.find((one) => String(one) === blockSize);
-  if (size !== undefined) return size;
-  throw new CommandError(
-    `--block-size: received ${blockSize}; allowed: ${BLOCK_SIZES.join(', ')}`,
-    EXIT.usage,
-  );
+  return WEIGHT_PRECISIONS[precision ?? ''] ?? (provider === 'cpu' ? 'int8' : 'fp16');
 }
 
 function reportOf({ id, directory, built }: PreparedModel): string[] {

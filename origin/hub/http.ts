@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import { HubError, TransientHubError } from './hub-error.ts';
 
 export interface HttpOptions {
@@ -61,7 +62,7 @@ async function send(
       signal: controller.signal,
     });
     const chunks = readChunks(response, url.host, timer);
-    if (method === 'HEAD' || !response.ok) await readText(chunks);
+    if (method === 'HEAD' || !response.ok) await text(chunks);
     return { status: response.status, headers: response.headers, url, chunks };
   } catch (error) {
     clearTimeout(timer);
@@ -85,12 +86,6 @@ async function* readChunks(
   } finally {
     clearTimeout(timer);
   }
-}
-
-export async function readText(chunks: AsyncIterable<Uint8Array>): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  for await (const chunk of chunks) pieces.push(chunk);
-  return Buffer.concat(pieces).toString('utf8');
 }
 
 function connectionLost(error: unknown, host: string): TransientHubError {

@@ -1,4 +1,5 @@
-import { type HttpOptions, type HttpRequest, type HttpResponse, readText, request } from './http.ts';
+import { text } from 'node:stream/consumers';
+import { type HttpOptions, type HttpRequest, type HttpResponse, request } from './http.ts';
 import { HubError, type HubTarget, HubUnreachable, statusError } from './hub-error.ts';
 import type { HubSettings } from './hub-settings.ts';
 import { type FileIdentity, fileIdentity, type Listing, readListing } from './listing.ts';
@@ -33,7 +34,7 @@ export class HubClient {
       const { status, headers, chunks } = await this.#request('GET', path);
       if (status !== 200)
         throw statusError(status, headers, { repository, revision }, this.#options.settings);
-      return readListing(parseJson(await readText(chunks)));
+      return readListing(parseJson(await text(chunks)));
     });
   }
 

@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { Command } from 'commander';
 import type { Environment } from '../config/environment.ts';
 import { findDecoder } from '../model/config/model-files.ts';
-import { withExamples } from '../terminal/program.ts';
+import { readTextFile, withExamples } from '../terminal/program.ts';
 import { byteSize, createProgress, type ProgressDisplay } from '../terminal/progress.ts';
 import { createResults, type Results } from '../terminal/tables.ts';
 import type { Terminal } from '../terminal/terminal.ts';
@@ -95,7 +93,7 @@ export function addModelCommands(
     const { checkModel } = await import('./check.ts');
     const { findCheckTargets } = await import('./check-targets.ts');
     const { revision, variant } = options;
-    const text = options.text === undefined ? undefined : readText(options.text);
+    const text = options.text === undefined ? undefined : readTextFile(options.text);
     const { cache, endpoint } = settings();
     const wanted = { model: name, revision, variant, cache, endpoint };
     for (const target of await findCheckTargets(wanted, environment)) {
@@ -104,14 +102,6 @@ export function addModelCommands(
       results().object(checkFields(target.name, report));
     }
   });
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new HubError(`--text ${file} cannot be read: ${errorMessage(error)}`);
-  }
 }
 
 /** Downloads a model. Returns the lines that configure the origin for it. */
