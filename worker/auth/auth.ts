@@ -5,6 +5,7 @@ import { retry } from '@continuo/shared/retry.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
 import { type ApiKey, isActive, type Principal, type Scope } from '@continuo/shared/tenant.ts';
 import { requireInTime } from '@continuo/shared/time-limit.ts';
+import ipaddr from 'ipaddr.js';
 import { provisionalDialect } from '../dialects/dialect.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { isWithin } from '../tenants/address-ranges.ts';
@@ -189,11 +190,6 @@ const NO_HASH = '0'.repeat(64);
  * IPv6. A customer of a network has at least 2^64 IPv6 addresses.
  */
 export function networkOf(address: string): string {
-  if (!address.includes(':') || address.includes('.')) return address;
-  const [front, back] = address.split('::').map((half) => half.split(':').filter((group) => group !== ''));
-  const left = front ?? [];
-  const right = back ?? [];
-  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0');
-  const groups = [...left, ...zeros, ...right].slice(0, 4);
-  return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':');
+  if (address.includes('.') || !ipaddr.IPv6.isValid(address)) return address;
+  return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');
 }
