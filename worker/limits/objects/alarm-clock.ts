@@ -22,11 +22,10 @@ export class AlarmClock {
     this.#setTo = await this.#storage.getAlarm();
   }
 
-  /** Sets the alarm to the earliest of these times, unless it rings earlier. */
+  /** Sets the alarm to the earliest of these times, unless it rings earlier. Null and Infinity = never. */
   async ringBy(...times: readonly (number | null)[]): Promise<void> {
-    const due = times.filter((at) => at !== null);
-    if (due.length === 0) return;
-    const at = Math.min(...due);
+    const at = Math.min(...times.map((time) => time ?? Infinity));
+    if (at === Infinity) return;
     if (this.#setTo !== null && this.#setTo <= at) return;
     this.#setTo = at;
     await this.#storage.setAlarm(at);

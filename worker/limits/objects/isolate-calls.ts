@@ -7,23 +7,21 @@ import type {
   ReservationResult,
 } from '../quota/protocol.ts';
 import { draw, drawSpend, refund } from '../quota/slice.ts';
-import type { QuotaState } from '../quota/state.ts';
+import type { Counters } from '../quota/state.ts';
 import { numberOf } from '../usage/reservation-id.ts';
 import { CallPace } from './call-pace.ts';
 import type { IsolateSlices } from './isolate-slices.ts';
-import type { IsolateState } from './limiter-storage.ts';
+import type { IsolateState } from './isolate-state.ts';
 import { type OpenRequests, subjectsOf } from './open-requests.ts';
 
 /** Pause of a running request while isolates hold slices. */
 const HELD_MS = 500;
 const RECENT_CALLS = 100_000;
-/** The time of an isolate's last call is stored to this precision. */
-const HEARD_MS = 1_000;
 
 /** The calls of a tenant's isolates: what they have decided, and what the object decides and grants. */
 export class IsolateCalls {
   readonly #requests: OpenRequests;
-  readonly #quota: QuotaState;
+  readonly #counters: Counters;
   readonly #slices: IsolateSlices;
   /** Names of recent calls. Connections, and what they may repeat, end with the object. */
   readonly #calls = new Set<string>();
@@ -32,7 +30,7 @@ export class IsolateCalls {
   constructor(slices: IsolateSlices, requests: OpenRequests) {
     this.#slices = slices;
     this.#requests = requests;
-    this.#quota = requests.quota;
+    this.#counters = requests.counters;
   }
 
   /**
@@ -56,13 +54,10 @@ export class IsolateCalls {
     const mayGrant = !gone && result?.admitted !== false;
     const grants = mayGrant ? sliceRequests : [];
     const slices = grants.flatMap((holder) => this.#slices.grant(state, holder, now) ?? []);
-    const isNews = state.cursor > before || slices.length > 0;
-    if (isNews || (state.slices.length > 0 && now - state.heardAt >= HEARD_MS)) {
-      if (!stored) this.#slices.forgetOld(now);
-      state.heardAt = now;
-      // A restart may take an isolate for lost that has only called: its next call corrects that.
-      this.#slices.save(isolate, state, isNews);
-    }
+    if (!stored) this.#slices.forgetOld(now);
+    // A restart may take an isolate for lost that has only called: its next call corrects that.
+    state.heardAt = now;
+    if (state.cursor > before || slices.length > 0) this.#slices.save(isolate, state);
     const blocked = state.slices.map(({ keyId }) => keyId).filter((keyId) => this.#requests.isBlocked(keyId));
     const nextInMs = this.#pace.next(now);
     return { cursor: gone ? null : state.cursor, reservation: result, slices, blocked, nextInMs };
@@ -88,10 +83,7 @@ export class IsolateCalls {
     if (decision.kind === 'settled') {
       this.#requests.settle(decision, now);
       const slice = decision.refund && held(decision.refund.slice);
-      if (slice) {
-        refund(this.#quota, slice, decision.refund);
-        this.#requests.touch(slice.subjects);
-      }
+      if (slice) refund(this.#counters, slice, decision.refund!);
       return;
     }
     // The object keeps a slice until the isolate has returned it, so only a forged decision names an unknown
@@ -102,11 +94,10 @@ export class IsolateCalls {
       this.#slices.remove(state, slice);
       return;
     }
-    this.#requests.touch(slice.subjects);
     const { requestId, tokens, money } = decision;
     const spend = { tokens, money };
     if (decision.kind === 'extended') {
-      this.#requests.extend(requestId, drawSpend(this.#quota, slice, spend, now));
+      this.#requests.extend(requestId, drawSpend(this.#counters, slice, spend, now));
       return;
     }
     const { model } = decision;
@@ -114,7 +105,7 @@ export class IsolateCalls {
     const at = Math.min(now, Math.max(decision.at, slice.second * 1000));
     state.named = numberOf(requestId);
     const { tenantId, keyId, ttlMs } = slice;
-    const reservation = draw(this.#quota, slice, { id: requestId, spend }, now);
+    const reservation = draw(this.#counters, slice, { id: requestId, spend }, now);
     this.#requests.add({ requestId, tenantId, keyId, model, ttlMs }, reservation, at);
   }
 

@@ -1,13 +1,13 @@
 import { addColumn } from '@continuo/shared/stored-format.ts';
 import { UNLIMITED } from '@continuo/shared/tenant.ts';
 import { isEndUser } from '../end-user.ts';
-import { type QuotaState, type Subject, useOf } from '../quota/state.ts';
+import { type Counters, type Subject, useOf } from '../quota/state.ts';
 import type { SpendingAlert } from '../tenant-rpc.ts';
 import type { EventSource, OutgoingEvent, Positions } from '../usage/event-queue.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import type { OldDeliveries } from './old-deliveries.ts';
-import { TENANT } from './open-requests.ts';
 import { type Balance, reachedShares } from './spending-alerts.ts';
+import { TENANT } from './stored-counters.ts';
 
 /** Alerts are forgotten after this time, except those of balances: no other limit lasts longer. */
 const KEEP_MS = 40 * 86_400_000;
@@ -15,6 +15,7 @@ const KEEP_MS = 40 * 86_400_000;
 interface Options {
   /** In per cent. */
   readonly shares: readonly number[];
+  readonly counters: Counters;
   readonly old: Pick<OldDeliveries, 'last' | 'after'>;
   /** Unix milliseconds. */
   readonly now: () => number;
@@ -54,7 +55,7 @@ export class LimitAlerts implements EventSource {
    * have ended before a restart of the object, and further ones may be refused. There are no alerts about end
    * users.
    */
-  know(subjects: readonly Subject[], tenantId: string, quota: QuotaState): void {
+  know(subjects: readonly Subject[], tenantId: string): void {
     for (const subject of subjects) {
       if (isEndUser(subject.id)) continue;
       const last = this.#subjects.get(subject.id);
@@ -62,8 +63,8 @@ export class LimitAlerts implements EventSource {
       this.#subjects.set(subject.id, subject);
       const credit = subject.limits.creditMicros ?? null;
       // Older releases did not report their entries.
-      if (credit !== null && this.#balance === null) this.#keepBalance(0, credit, quota);
-      this.#alert(subject, tenantId, quota);
+      if (credit !== null && this.#balance === null) this.#keepBalance(0, credit);
+      this.#alert(subject, tenantId);
     }
   }
 
@@ -71,13 +72,17 @@ export class LimitAlerts implements EventSource {
    * Receives the sum of the entries of a prepaid balance and the time of the last one. Shares of the balance
    * count from then on. Ignores an entry that is repeated, or older than the known one.
    */
-  paid(credit: number, at: number, quota: QuotaState): void {
+  paid(credit: number, at: number): void {
     const last = this.#balance ?? { at: 0, credit: 0 };
-    if (at > last.at || (at === last.at && credit !== last.credit)) this.#keepBalance(at, credit, quota);
+    if (at > last.at || (at === last.at && credit !== last.credit)) this.#keepBalance(at, credit);
   }
 
-  #keepBalance(at: number, credit: number, quota: QuotaState): void {
-    this.#setBalance({ at, credit, spent: useOf(quota, TENANT, this.#options.now()).spentEver });
+  #keepBalance(at: number, credit: number): void {
+    this.#setBalance({
+      at,
+      credit,
+      spent: useOf(this.#options.counters, TENANT, this.#options.now()).spentEver,
+    });
   }
 
   #setBalance(balance: Balance): void {
@@ -93,12 +98,12 @@ export class LimitAlerts implements EventSource {
   }
 
   /** Adds the alerts of requests that have ended. */
-  add(records: readonly UsageRecord[], quota: QuotaState): void {
+  add(records: readonly UsageRecord[]): void {
     const tenantId = records.find(({ cost }) => cost > 0)?.tenantId;
     if (tenantId === undefined) return;
     this.#countBeforeEntry(records);
     for (const id of new Set([TENANT, ...records.map(({ keyId }) => keyId)]))
-      this.#alert(this.#subjects.get(id) ?? { id, limits: UNLIMITED }, tenantId, quota);
+      this.#alert(this.#subjects.get(id) ?? { id, limits: UNLIMITED }, tenantId);
   }
 
   /**
@@ -138,11 +143,11 @@ export class LimitAlerts implements EventSource {
     ].slice(0, limit);
   }
 
-  #alert(subject: Subject, tenantId: string, quota: QuotaState): void {
+  #alert(subject: Subject, tenantId: string): void {
+    const { shares, counters } = this.#options;
     const now = this.#options.now();
-    const use = useOf(quota, subject.id, now);
+    const use = useOf(counters, subject.id, now);
     const balance = subject.id === TENANT ? this.#balance : null;
-    const { shares } = this.#options;
     for (const alert of reachedShares(subject, use, { shares, balance, now })) {
       const sql = 'INSERT OR IGNORE INTO alerts (id, at, alert, position, tenant) VALUES (?, ?, ?, ?, ?)';
       const values = [alert.id, now, JSON.stringify(alert), this.#last + 1, tenantId];

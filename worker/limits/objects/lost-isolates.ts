@@ -2,11 +2,11 @@ import type { ListedAccount } from '@continuo/shared/usage.ts';
 import { isEndUser } from '../end-user.ts';
 import { eachOf } from '../quota/budget.ts';
 import { draw, drawSpend } from '../quota/slice.ts';
-import { type QuotaState, reservedBy } from '../quota/state.ts';
+import { type Counters, reservedBy } from '../quota/state.ts';
 import { numberOf, priceOf, sliceOf } from '../usage/reservation-id.ts';
 import { spendOf } from '../usage/usage-record.ts';
 import type { IsolateSlices } from './isolate-slices.ts';
-import type { IsolateState } from './limiter-storage.ts';
+import type { IsolateState } from './isolate-state.ts';
 import type { OpenRequests } from './open-requests.ts';
 
 /** Upstreams that do not answer are asked again after this time, and so long in all. */
@@ -20,12 +20,12 @@ const ASK_FOR_MS = 600_000;
 export class LostIsolates {
   readonly #slices: IsolateSlices;
   readonly #requests: OpenRequests;
-  readonly #quota: QuotaState;
+  readonly #counters: Counters;
 
   constructor(slices: IsolateSlices, requests: OpenRequests) {
     this.#slices = slices;
     this.#requests = requests;
-    this.#quota = requests.quota;
+    this.#counters = requests.counters;
   }
 
   /**
@@ -43,7 +43,7 @@ export class LostIsolates {
       for (const slice of state.slices) this.#slices.remove(state, slice);
       Object.assign(state, { gone: true, heardAt: now });
     }
-    this.#slices.save(isolate, state, true);
+    this.#slices.save(isolate, state);
   }
 
   #add(state: IsolateState, listed: ListedAccount, now: number): void {
@@ -56,7 +56,7 @@ export class LostIsolates {
     const { tenantId, keyId, ttlMs, left } = slice;
     const used = spendOf(priceOf(account), usage);
     const spend = eachOf((name) => Math.min(used[name], left[name] ?? Infinity));
-    const reservation = draw(this.#quota, slice, { id: account, spend }, now);
+    const reservation = draw(this.#counters, slice, { id: account, spend }, now);
     const request = { requestId: account, tenantId, keyId, model, ttlMs };
     this.#requests.addLost(request, reservation, now - ageMs, now);
   }
@@ -71,7 +71,7 @@ export class LostIsolates {
     let missing = eachOf((name) => Math.max(0, used[name] - reserved[name]));
     for (const slice of state.slices.filter(({ keyId }) => keyId === open.record.keyId)) {
       const spend = eachOf((name) => Math.min(missing[name], slice.left[name] ?? Infinity));
-      this.#requests.extend(account, drawSpend(this.#quota, slice, spend, now));
+      this.#requests.extend(account, drawSpend(this.#counters, slice, spend, now));
       missing = eachOf((name) => missing[name] - spend[name]);
     }
   }

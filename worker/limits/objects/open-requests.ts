@@ -1,5 +1,6 @@
-import { endUserId, isEndUser } from '../end-user.ts';
+import { endUserId } from '../end-user.ts';
 import type {
+  ExceededLimit,
   LimitHolder,
   Renewal,
   ReservationRequest,
@@ -10,23 +11,21 @@ import * as quota from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import {
   type Charge,
+  type Claim,
+  type Counters,
   type Holder,
-  isUnused,
   type QuotaReservation,
-  type QuotaState,
   reservedBy,
   type Subject,
 } from '../quota/state.ts';
-import { DAY_MS, momentOf } from '../quota/window.ts';
 import { priceOf } from '../usage/reservation-id.ts';
 import { spendOf, type UsageRecord } from '../usage/usage-record.ts';
 import { wasAway } from './alarm-clock.ts';
 import type { BlockList } from './block-list.ts';
 import type { LimiterStorage } from './limiter-storage.ts';
-import { type AdmittedRequest, type OpenReservation, openReservation } from './open-reservation.ts';
+import { type AdmittedRequest, dueAt, type OpenReservation, openReservation } from './open-reservation.ts';
+import { TENANT } from './stored-counters.ts';
 
-/** Id of the tenant among its limiter's subjects. The other subjects are its keys and its end users. */
-export const TENANT = 'tenant';
 /**
  * A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream.
  * Expiry and this wait are less than two lifetimes, so that the bill of a Worker that was killed is final by
@@ -36,9 +35,6 @@ const ABANDON_LIFETIMES = 0.75;
 /** By then, an upstream has usually noticed that its reader has disconnected. */
 const INQUIRE_AFTER_MS = 250;
 
-/** If there are more subjects in memory, idle end users are dropped. Their counters are stored. */
-const MAX_SUBJECTS = 5_000;
-
 /** Returns the tenant, the key and the end user if there is one, with their limits. */
 export const subjectsOf = ({ keyId, tenantLimits, keyLimits, endUser }: LimitHolder): Subject[] => [
   { id: TENANT, limits: tenantLimits },
@@ -46,64 +42,23 @@ export const subjectsOf = ({ keyId, tenantLimits, keyLimits, endUser }: LimitHol
   ...(endUser ? [{ id: endUserId(endUser), limits: endUser.limits }] : []),
 ];
 
+type RequestStorage = Pick<LimiterStorage, 'counters' | 'open' | 'end'>;
+
 /**
- * The requests of a tenant without a final usage record, and the counters that they charge. Changes are in
- * memory at once; `write` stores all of them together, so that a request and its counters are never stored
- * apart.
+ * The requests of a tenant without a final usage record. They and the counters that they charge change in
+ * memory; the storage commits them together, so that they are never stored apart.
  */
 export class OpenRequests {
-  readonly quota: QuotaState;
-  readonly #storage: LimiterStorage;
-  readonly #blocked: BlockList;
-  readonly #open: Map<string, OpenReservation>;
-  /** Ids of requests that are not written yet. */
-  readonly #changed = new Set<string>();
-  /** Subjects whose counters are not written yet. */
-  readonly #touched = new Set<string>();
-  /** Records of closed requests that are not written yet. */
-  #closed: UsageRecord[] = [];
-  /** Unix milliseconds: see `takeFirstDue`. */
-  #firstDue: number | null = null;
+  readonly counters: Counters;
+  readonly #storage: RequestStorage;
+  readonly #open: RequestStorage['open'];
+  readonly #blocked: Pick<BlockList, 'of'>;
 
-  constructor(storage: LimiterStorage, blocked: BlockList) {
+  constructor(storage: RequestStorage, blocked: Pick<BlockList, 'of'>) {
+    this.counters = storage.counters;
     this.#storage = storage;
+    this.#open = storage.open;
     this.#blocked = blocked;
-    this.#open = storage.loadOpen();
-    const running = [...this.#open].filter(([, { abandonAt }]) => abandonAt === null);
-    this.quota = {
-      subjects: storage.loadSubjects(),
-      reservations: new Map(running.map(([id, { reservation }]) => [id, reservation])),
-    };
-    for (const { reservation } of this.#open.values()) this.#recall(reservation.subjects);
-  }
-
-  /** Loads the counters of end users that are not in memory. */
-  #recall(subjects: readonly string[]): void {
-    for (const id of subjects.filter(isEndUser)) {
-      const stored = this.quota.subjects.has(id) ? null : this.#storage.loadEndUser(id);
-      if (stored) this.quota.subjects.set(id, stored);
-    }
-  }
-
-  #forgetIdleEndUsers(): void {
-    if (this.quota.subjects.size <= MAX_SUBJECTS) return;
-    const busy = new Set([...this.#open.values()].flatMap(({ reservation }) => reservation.subjects));
-    for (const id of this.quota.subjects.keys())
-      if (isEndUser(id) && !busy.has(id)) this.quota.subjects.delete(id);
-  }
-
-  /**
-   * Drops the counters of keys and end users that no window counts any more. To be called after a checkpoint.
-   * @returns the ids of these subjects
-   */
-  dropUnused(now: number): readonly string[] {
-    // After a restart, the clock may be back in the day or month before.
-    const at = momentOf(now - DAY_MS);
-    const unused = [...this.quota.subjects].filter(([id, state]) => id !== TENANT && isUnused(state, at));
-    const ids = unused.map(([id]) => id);
-    for (const id of ids) this.quota.subjects.delete(id);
-    this.#storage.dropSubjects(ids, now);
-    return ids;
   }
 
   /**
@@ -116,8 +71,7 @@ export class OpenRequests {
     slices: () => readonly Holder[] = () => [],
   ): ReservationResult {
     const subjects = subjectsOf(request);
-    this.#recall(subjects.map(({ id }) => id));
-    const headers = () => rateLimitHeaders(this.quota, subjects, now);
+    const headers = () => rateLimitHeaders(this.counters, subjects, now);
     const block = this.#blocked.of(request.keyId);
     if (block !== null)
       return { admitted: false, refusal: block, headers: block === 'revoked' ? {} : headers() };
@@ -125,26 +79,39 @@ export class OpenRequests {
     const { requestId: id, tokens, money, ttlMs, raise, probe } = request;
     if (open && !raise) return { admitted: true, headers: headers() };
     if (raise && open?.abandonAt !== null) return { admitted: false, refusal: 'expired', headers: headers() };
-    const others = () => [...this.#open.values()].filter((other) => other !== open);
-    const holders = () => [...others().map(({ reservation }) => reservation), ...slices()];
+    const holders = () => [...this.#holders(open), ...slices()];
     // Requests that have used all they hold would wait for each other to grow.
     const claim = { id, subjects, tokens, money, ttlMs, ...(raise !== 'growth' && { holders }) };
-    const refusal = raise
-      ? quota.raise(this.quota, claim, raise === 'growth', now)
-      : (probe ? quota.probe : quota.reserve)(this.quota, claim, now);
-    if (refusal) return { admitted: false, refusal, headers: headers() };
-    if (probe) return { admitted: true, headers: headers() };
-    const reservation = this.quota.reservations.get(id)!;
-    this.#keep(open ? { ...open, reservation } : openReservation(reservation, request, now));
-    this.touch(reservation.subjects);
-    this.#dueBy(now + ttlMs);
-    return { admitted: true, headers: headers(), ...reservedBy(reservation) };
+    const result = probe ? quota.probe(this.counters, claim, now) : this.#decide(open, claim, raise, now);
+    if (result && 'kind' in result) return { admitted: false, refusal: result, headers: headers() };
+    if (!result) return { admitted: true, headers: headers() };
+    this.#keep(open ? { ...open, reservation: result } : openReservation(result, request, now));
+    return { admitted: true, headers: headers(), ...reservedBy(result) };
+  }
+
+  #decide(
+    open: OpenReservation | undefined,
+    claim: Claim,
+    raise: ReservationRequest['raise'],
+    now: number,
+  ): QuotaReservation | ExceededLimit {
+    if (!open) return quota.reserve(this.counters, claim, now);
+    return quota.raise(this.counters, open.reservation, { claim, grows: raise === 'growth' }, now);
+  }
+
+  /** Returns what the other requests may give back. */
+  #holders(open: OpenReservation | undefined): Holder[] {
+    const others = this.#open.all().filter(([, other]) => other !== open);
+    return others.map(([, { reservation, abandonAt }]) => ({
+      ...reservation,
+      isRunning: abandonAt === null,
+    }));
   }
 
   /** Adds what an isolate has charged to a request. It stays charged if the request has ended. */
   extend(requestId: string, charge: Charge): void {
     const open = this.#open.get(requestId);
-    if (open) this.#keep({ ...open, reservation: quota.extend(this.quota, open.reservation, charge) });
+    if (open) this.#keep({ ...open, reservation: quota.extended(open.reservation, charge) });
   }
 
   /** Returns a request without a final record; undefined if there is none. */
@@ -155,7 +122,6 @@ export class OpenRequests {
   /** Adds a request that an isolate has admitted. */
   add(request: AdmittedRequest, reservation: QuotaReservation, at: number): void {
     this.#keep(openReservation(reservation, request, at));
-    this.#dueBy(reservation.expiresAt);
   }
 
   /** Adds a request of a lost isolate. Its upstream is asked at once. */
@@ -168,10 +134,9 @@ export class OpenRequests {
     const open = this.#open.get(requestId);
     // A settlement may overtake the last renewal.
     if (open?.record.status !== 'abandoned') return;
-    const alive = quota.renew(this.quota, requestId, now + ttlMs);
-    // This Worker was unreachable for a while, and will settle its request itself.
+    // This Worker may have been unreachable for a while. It will settle its request itself.
     const abandonAt = open.abandonAt && now + ABANDON_LIFETIMES * ttlMs;
-    const reservation = alive ? open.reservation : { ...open.reservation, expiresAt: now + ttlMs };
+    const reservation = { ...open.reservation, expiresAt: now + ttlMs };
     this.#keep({ ...open, reservation, record: { ...open.record, ...progress }, abandonAt });
   }
 
@@ -183,12 +148,13 @@ export class OpenRequests {
     const open = this.#open.get(requestId);
     if (open === undefined) return;
     const record = { ...open.record, ...settlement };
-    if (!inquire) {
-      this.close(open, record);
-      return;
-    }
-    this.#release({ ...open, record }, now + INQUIRE_AFTER_MS);
-    this.#dueBy(now + INQUIRE_AFTER_MS);
+    if (inquire) this.#release({ ...open, record }, now + INQUIRE_AFTER_MS);
+    else this.close(open, record);
+  }
+
+  /** Returns the requests of which something is due by now. */
+  #due(now: number): OpenReservation[] {
+    return this.#open.all().flatMap(([, open]) => (dueAt(open) <= now ? [open] : []));
   }
 
   /**
@@ -196,18 +162,18 @@ export class OpenRequests {
    * count as renewed.
    */
   releaseDue(now: number): void {
-    for (const id of quota.dueReservations(this.quota, now)) {
-      const open = this.#open.get(id)!;
-      if (wasAway(open.reservation.expiresAt, now)) {
-        quota.renew(this.quota, id, now + open.ttlMs);
-        this.#keep(open);
-      } else this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs);
+    for (const open of this.#due(now)) {
+      const { abandonAt, reservation, ttlMs } = open;
+      if (abandonAt !== null) continue;
+      if (wasAway(reservation.expiresAt, now))
+        this.#keep({ ...open, reservation: { ...reservation, expiresAt: now + ttlMs } });
+      else this.#release(open, now + ABANDON_LIFETIMES * ttlMs);
     }
   }
 
   /** Returns the requests whose upstreams must be asked by now. */
   abandoned(now: number): OpenReservation[] {
-    return [...this.#open.values()].filter(({ abandonAt }) => (abandonAt ?? now + 1) <= now);
+    return this.#due(now).filter(({ abandonAt }) => abandonAt !== null);
   }
 
   /** Returns false if the request has changed since `open` was read. */
@@ -220,60 +186,12 @@ export class OpenRequests {
     this.#keep({ ...open, record, abandonAt });
   }
 
-  /** Charges what a request has used. Its record is written with the next commit. */
-  close(open: OpenReservation, record: UsageRecord): void {
-    const { reservation, abandonAt } = open;
+  /** Charges what a request has used, and ends it with this record. */
+  close({ reservation, abandonAt }: OpenReservation, record: UsageRecord): void {
     const spent = spendOf(priceOf(reservation.id), record.usage);
-    if (abandonAt === null) quota.settle(this.quota, reservation.id, spent);
-    else quota.recharge(this.quota, reservation, spent);
-    quota.spend(this.quota, reservation, spent.money);
+    quota.settle(this.counters, reservation, spent, abandonAt === null ? 1 : 0);
     this.#open.delete(reservation.id);
-    this.#changed.delete(reservation.id);
-    this.#closed.push({ ...record, cost: spent.money });
-    this.touch(reservation.subjects);
-  }
-
-  /** Marks the counters of these subjects as changed. */
-  touch(subjects: readonly string[]): void {
-    for (const id of subjects) this.#touched.add(id);
-  }
-
-  /** Stores all changes in one commit. Returns the records of the requests that have ended. */
-  write(): readonly UsageRecord[] {
-    const ended = this.#closed;
-    const touched = [...this.#touched];
-    if (touched.length + this.#changed.size + ended.length === 0 && !this.#storage.isDue) return [];
-    const ids = [...this.#changed, ...ended.map(({ requestId }) => requestId)];
-    const changes = {
-      subjects: new Map(touched.map((id) => [id, this.quota.subjects.get(id)!])),
-      open: new Map(ids.map((id) => [id, this.#open.get(id) ?? null])),
-      records: ended,
-    };
-    this.#changed.clear();
-    this.#closed = [];
-    this.#touched.clear();
-    this.#storage.commit(changes);
-    this.#forgetIdleEndUsers();
-    return ended;
-  }
-
-  /** Unix milliseconds at which reservations expire or upstreams must be asked; null = never. */
-  nextDue(): readonly (number | null)[] {
-    return [quota.nextExpiry(this.quota), ...[...this.#open.values()].map(({ abandonAt }) => abandonAt)];
-  }
-
-  /**
-   * Returns when the first reservation expires, or the first upstream is to be asked, of those that were
-   * added since the last time; null = none was. Saves a look at all open requests.
-   */
-  takeFirstDue(): number | null {
-    const due = this.#firstDue;
-    this.#firstDue = null;
-    return due;
-  }
-
-  #dueBy(at: number): void {
-    this.#firstDue = Math.min(this.#firstDue ?? at, at);
+    this.#storage.end({ ...record, cost: spent.money });
   }
 
   /** Returns whether a key or its tenant is blocked. */
@@ -283,13 +201,11 @@ export class OpenRequests {
 
   #keep(open: OpenReservation): void {
     this.#open.set(open.reservation.id, open);
-    this.#changed.add(open.reservation.id);
   }
 
   /** Frees a request's slot. Its reservation stays charged until Worker or account report the usage. */
   #release(open: OpenReservation, abandonAt: number): void {
-    quota.release(this.quota, open.reservation.id);
+    if (open.abandonAt === null) quota.release(this.counters, open.reservation);
     this.#keep({ ...open, abandonAt });
-    this.touch(open.reservation.subjects);
   }
 }

@@ -21,6 +21,10 @@ export interface OpenReservation {
   readonly abandonAt: number | null;
 }
 
+/** Unix milliseconds at which a reservation expires, or the upstream of its request must be asked. */
+export const dueAt = ({ reservation, abandonAt }: OpenReservation): number =>
+  abandonAt ?? reservation.expiresAt;
+
 /** The record is what gets billed if the Worker vanishes right after its reservation. */
 export function openReservation(
   reservation: QuotaReservation,

@@ -17,9 +17,10 @@ import type { LimiterPorts } from './limiter-ports.ts';
 import { LimiterStorage } from './limiter-storage.ts';
 import { LostIsolates } from './lost-isolates.ts';
 import { billedRecords, OldDeliveries } from './old-deliveries.ts';
-import { OpenRequests, TENANT } from './open-requests.ts';
+import { OpenRequests } from './open-requests.ts';
 import type { OpenReservation } from './open-reservation.ts';
 import { PlaceClaims } from './place-claims.ts';
+import { TENANT } from './stored-counters.ts';
 import { UsageDuties } from './usage-duties.ts';
 import { recordAfter } from './usage-inquiry.ts';
 import { UsageMove } from './usage-move.ts';
@@ -74,7 +75,12 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     // Billing reads the records from where they are stored.
     const requestsAt = () => (settings.REQUEST_DAYS > 0 || this.#billing?.isWaiting ? now() : null);
     this.#storage = new LimiterStorage(sql, this.#ledger, requestsAt, old.last);
-    this.#alerts = new LimitAlerts(sql, { shares: settings.ALERT_SHARES, old, now });
+    this.#alerts = new LimitAlerts(sql, {
+      shares: settings.ALERT_SHARES,
+      counters: this.#storage.counters,
+      old,
+      now,
+    });
     const isBilled = settings.BILLING_URL !== undefined;
     const records = billedRecords(this.#storage, old);
     this.#billing = new EventQueue(sql, 'usage', records, isBilled, old.stateOf('usage'));
@@ -119,7 +125,8 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     const now = this.#clock.now();
     const answer = this.#calls.exchange(call, now);
     this.#write();
-    const due = [this.#requests.takeFirstDue(), this.#slices.firstEnd, this.#sender.nextDue()];
+    const { open, isolates } = this.#storage;
+    const due = [open.firstDue, isolates.firstDue, this.#sender.nextDue()];
     await this.#clock.ringBy(...due, ...this.#duties.nextDue());
     return answer;
   }
@@ -171,7 +178,7 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
   }
 
   #use(keyId: string): TenantAnswers['use'] {
-    const of = (id: string) => useOf(this.#requests.quota, id, this.#clock.now());
+    const of = (id: string) => useOf(this.#storage.counters, id, this.#clock.now());
     return { tenant: of(TENANT), key: of(keyId), alerts: this.#alerts.alertsOf(keyId) };
   }
 
@@ -190,7 +197,7 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
   }
 
   async paid(credit: number, at: number): Promise<void> {
-    this.#alerts.paid(credit, at, this.#requests.quota);
+    this.#alerts.paid(credit, at);
   }
 
   async claim(claim: PlaceClaim): Promise<boolean> {
@@ -209,11 +216,9 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     this.#slices.endDue(now);
     this.#requests.releaseDue(now);
     this.#write();
-    if (this.#duties.tidy(now)) this.#alerts.forget(this.#requests.dropUnused(now));
+    if (this.#duties.tidy(now)) this.#alerts.forget(this.#storage.counters.dropUnused(now));
     await Promise.all(this.#slices.lost(now).map((isolate) => this.#settleLost(isolate)));
-    this.#write();
     await Promise.all(this.#requests.abandoned(now).map((open) => this.#inquire(open, now)));
-    this.#write();
     if ((this.#sender.nextDue() ?? now + 1) <= now) this.#alone(this.#sender.send());
     this.#alone(this.#duties.report(now));
     const { at } = this.#erasure ?? { at: Infinity };
@@ -246,6 +251,7 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
   async #settleLost(isolate: string): Promise<void> {
     const accounts = await this.#ports.accountsUnder(`${isolate}.`);
     this.#lost.settle(isolate, accounts, this.#clock.now());
+    this.#write();
   }
 
   /** Settles a request whose Worker is gone: by the upstream's account, else the last renewal. */
@@ -259,12 +265,14 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     const { record, askAt } = recordAfter(open, account, now);
     if (askAt === null) this.#requests.close(open, record);
     else this.#requests.postpone(open, record, askAt);
+    this.#write();
   }
 
+  /** Stores all changes. To be called before anything else can happen. */
   #write(): void {
-    const ended = this.#requests.write();
+    const ended = this.#storage.commit();
     if (ended.length === 0) return;
-    this.#alerts.add(ended, this.#requests.quota);
+    this.#alerts.add(ended);
     this.#duties.note(ended[0]!.tenantId);
     const { points } = this.#ports;
     if (points) writePoints(points, ended);
@@ -278,7 +286,8 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
 
   /** Returns when the next thing is to be done for requests and events; null = nothing waits. */
   #nextWork(): number | null {
-    const due = [this.#slices.nextEnd(), this.#sender.nextDue(), ...this.#requests.nextDue()];
-    return due.reduce((first, at) => (at === null ? first : Math.min(at, first ?? at)), null);
+    const { open, isolates } = this.#storage;
+    const first = Math.min(open.nextDue(), isolates.nextDue(), this.#sender.nextDue() ?? Infinity);
+    return first === Infinity ? null : first;
   }
 }

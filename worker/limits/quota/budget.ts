@@ -32,6 +32,11 @@ export const BUDGETS = [
 
 export type Budget = (typeof BUDGETS)[number];
 
+/** The budgets of each resource: charges walk only those of what they charge. */
+export const budgetsOf: readonly (readonly [keyof Cost, readonly Budget[]])[] = [
+  ...Map.groupBy<keyof Cost, Budget>(BUDGETS, ({ resource }) => resource),
+];
+
 /** Returns both amounts of a spend, computed one by one. */
 export const eachOf = (amount: (name: keyof Spend) => number): Spend => ({
   tokens: amount('tokens'),

@@ -2,10 +2,10 @@ import type { Cost } from './budget.ts';
 import type { ExceededLimit } from './protocol.ts';
 import {
   type Claim,
+  type Counters,
   type Holder,
   type LimitedBudget,
   limitedBudgets,
-  type QuotaState,
   type Subject,
   subjectState,
 } from './state.ts';
@@ -14,12 +14,18 @@ import { momentOf, waitFor } from './window.ts';
 const MIN_SLOT_WAIT_MS = 1_000;
 const MAX_SLOT_WAIT_MS = 30_000;
 
+interface Others {
+  /** What may give something back. */
+  readonly holders: () => readonly Holder[];
+  readonly now: number;
+}
+
 /**
  * Estimates when the next of a subject's running requests ends. On average, what is left of a running request
  * takes as long as its age. The first of n ends after 1/n of that.
  */
-function slotWaitMs(state: QuotaState, { id }: Subject, now: number): number {
-  const running = [...state.reservations.values()].filter(({ subjects }) => subjects.includes(id));
+function slotWaitMs({ id }: Subject, { holders, now }: Others): number {
+  const running = holders().filter(({ subjects, isRunning }) => isRunning && subjects.includes(id));
   const ages = running.reduce((sum, { charges }) => sum + Math.max(0, now - charges[0]!.second * 1000), 0);
   const estimate = ages / Math.max(1, running.length) ** 2;
   return Math.min(MAX_SLOT_WAIT_MS, Math.max(MIN_SLOT_WAIT_MS, Math.round(estimate)));
@@ -38,18 +44,13 @@ function refundable({ budget, subject }: LimitedBudget, holders: readonly Holder
 }
 
 /** Returns the milliseconds until an amount fits a full budget; null = waiting does not help. */
-function waitMs(
-  state: QuotaState,
-  limited: LimitedBudget,
-  amount: number,
-  { holders, now }: { readonly holders: () => readonly Holder[]; readonly now: number },
-): number | null {
+function waitMs(counters: Counters, limited: LimitedBudget, amount: number, others: Others): number | null {
   const { budget, subject, limit, used } = limited;
-  if (budget.resource === 'slots') return slotWaitMs(state, subject, now);
+  if (budget.resource === 'slots') return slotWaitMs(subject, others);
   if (budget.window === 'minute')
-    return waitFor(subjectState(state, subject.id)[budget.name], limit, amount, now);
-  const fits = used - refundable(limited, holders(), now) + amount <= limit;
-  return fits ? slotWaitMs(state, subject, now) : null;
+    return waitFor(subjectState(counters, subject.id)[budget.name], limit, amount, others.now);
+  const fits = used - refundable(limited, others.holders(), others.now) + amount <= limit;
+  return fits ? slotWaitMs(subject, others) : null;
 }
 
 /**
@@ -58,14 +59,14 @@ function waitMs(
  * @param whole tokens that must fit into one minute together
  */
 export function exceededLimit(
-  state: QuotaState,
+  counters: Counters,
   { subjects, holders = () => [] }: Pick<Claim, 'subjects' | 'holders'>,
   cost: Cost,
   now: number,
   whole = cost.tokens ?? 0,
 ): ExceededLimit | null {
   let worst: ExceededLimit | null = null;
-  for (const limited of limitedBudgets(state, subjects, now)) {
+  for (const limited of limitedBudgets(counters, subjects, now)) {
     const { budget, subject, limit, used } = limited;
     const amount = cost[budget.resource];
     // What costs nothing needs no money.
@@ -74,7 +75,7 @@ export function exceededLimit(
     if (budget.name === 'tokens' && whole > limit)
       return { ...excess, kind: 'too_large', requested: whole, retryAfterMs: null };
     if (used + amount <= limit) continue;
-    const retryAfterMs = waitMs(state, limited, amount, { holders, now });
+    const retryAfterMs = waitMs(counters, limited, amount, { holders, now });
     const exceeded = { ...excess, kind: budget.name, requested: amount, retryAfterMs };
     if (retryAfterMs === null) return exceeded;
     if (retryAfterMs > (worst?.retryAfterMs ?? 0)) worst = exceeded;

@@ -1,5 +1,5 @@
 import type { Gauge, RateLimitStatus } from './protocol.ts';
-import { type QuotaState, type Subject, subjectState } from './state.ts';
+import { type Counters, type Subject, subjectState } from './state.ts';
 import { type Meter, momentOf, resetIn, used } from './window.ts';
 
 /** Formats a duration as Go does: `0s`, `12ms`, `1.5s`, `1m30.951s`, `24h0m0s`. */
@@ -25,12 +25,12 @@ const tightest = (gauges: (Gauge | null)[]): Gauge | null =>
 
 /** Returns the status of the tighter of tenant and key. */
 export function rateLimitStatus(
-  state: QuotaState,
+  counters: Counters,
   subjects: readonly Subject[],
   now: number,
 ): RateLimitStatus {
   const of = (name: keyof RateLimitStatus, field: 'requestsPerMinute' | 'tokensPerMinute') =>
-    tightest(subjects.map(({ id, limits }) => gauge(subjectState(state, id)[name], limits[field], now)));
+    tightest(subjects.map(({ id, limits }) => gauge(subjectState(counters, id)[name], limits[field], now)));
   return { requests: of('requests', 'requestsPerMinute'), tokens: of('tokens', 'tokensPerMinute') };
 }
 
@@ -49,7 +49,7 @@ export function headersOf(status: RateLimitStatus): Record<string, string> {
 
 /** Returns the `x-ratelimit-*` headers for the tighter of tenant and key; none if there is no limit. */
 export const rateLimitHeaders = (
-  state: QuotaState,
+  counters: Counters,
   subjects: readonly Subject[],
   now: number,
-): Record<string, string> => headersOf(rateLimitStatus(state, subjects, now));
+): Record<string, string> => headersOf(rateLimitStatus(counters, subjects, now));

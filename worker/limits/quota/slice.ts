@@ -2,11 +2,11 @@ import { type Cost, eachOf, RESOURCES } from './budget.ts';
 import type { Amounts, SliceRequest, Spend } from './protocol.ts';
 import {
   type Charge,
+  type Counters,
   charge,
   costOf,
   type Holder,
   type QuotaReservation,
-  type QuotaState,
   room,
   type Subject,
 } from './state.ts';
@@ -61,11 +61,11 @@ interface SliceClaim {
 
 /** Charges a new slice to all subjects; null if too little is left. */
 export function grant(
-  state: QuotaState,
+  counters: Counters,
   { subjects, owner, min, most, slices }: SliceClaim,
   now: number,
 ): Slice | null {
-  const left = room(state, subjects, now, (subject) => Math.max(PARTS, slices(subject)));
+  const left = room(counters, subjects, now, (subject) => Math.max(PARTS, slices(subject)));
   for (const name of RESOURCES) {
     const amount = left[name];
     if (amount !== null && most) left[name] = Math.min(amount, most[name]);
@@ -84,7 +84,7 @@ export function grant(
     ...momentOf(now),
     endsAt: now + lifeMs + SLICE_GRACE_MS,
   };
-  charge(state, slice.subjects, costOf(left), slice);
+  charge(counters, slice.subjects, costOf(left), slice);
   return slice;
 }
 
@@ -92,13 +92,14 @@ export function grant(
 export const holderOf = ({ subjects, left, second, day, month }: Slice): Holder => ({
   subjects,
   charges: [{ ...eachOf((name) => left[name] ?? 0), second, day, month }],
+  isRunning: false,
 });
 
 /** Changes what a slice holds and what its subjects are charged. */
-function change(state: QuotaState, slice: Slice, cost: Cost): void {
+function change(counters: Counters, slice: Slice, cost: Cost): void {
   const { left } = slice;
   for (const name of RESOURCES) if (left[name] !== null) left[name] += cost[name] ?? 0;
-  charge(state, slice.subjects, cost, slice);
+  charge(counters, slice.subjects, cost, slice);
 }
 
 /**
@@ -107,56 +108,50 @@ function change(state: QuotaState, slice: Slice, cost: Cost): void {
  * from the slice's end.
  */
 export function draw(
-  state: QuotaState,
+  counters: Counters,
   slice: Slice,
   { id, spend }: { readonly id: string; readonly spend: Spend },
   now: number,
 ): QuotaReservation {
   const { subjects, left } = slice;
-  const first = take(state, slice, { requests: 1, slots: 1, ...spend }, now);
-  const expiresAt = now + slice.ttlMs;
+  const first = drawSpend(counters, slice, { requests: 1, slots: 1, ...spend }, now);
   const limited = typeof left.tokens === 'number' || typeof left.money === 'number';
-  const reservation = { id, subjects, charges: [first], limited, expiresAt };
-  state.reservations.set(id, reservation);
-  return reservation;
+  return { id, subjects, charges: [first], limited, expiresAt: now + slice.ttlMs };
 }
 
 /** Turns a part of the slice into a charge of a running request. */
-export const drawSpend = (state: QuotaState, slice: Slice, spend: Spend, now: number): Charge =>
-  take(state, slice, spend, now);
-
-function take(state: QuotaState, slice: Slice, cost: Spend & Cost, now: number): Charge {
+export function drawSpend(counters: Counters, slice: Slice, cost: Spend & Cost, now: number): Charge {
   const { subjects, ended, day, month, left } = slice;
   const at = { second: ended ? slice.second : momentOf(now).second, day, month };
   const taken: Amounts = { requests: 0, tokens: 0, money: 0, slots: 0 };
   for (const name of RESOURCES) taken[name] = Math.min(cost[name] ?? 0, left[name] ?? 0);
-  change(state, slice, costOf(taken, -1));
-  charge(state, subjects, cost, at);
+  change(counters, slice, costOf(taken, -1));
+  charge(counters, subjects, cost, at);
   return { tokens: cost.tokens, money: cost.money, ...at };
 }
 
 /** Returns the slot and the unused part of a settled request to its slice. */
-export function refund(state: QuotaState, slice: Slice, unused: Spend): void {
+export function refund(counters: Counters, slice: Slice, unused: Spend): void {
   const { left, ended } = slice;
-  change(state, slice, {
+  change(counters, slice, {
     ...eachOf((name) => (typeof left[name] === 'number' ? unused[name] : 0)),
     slots: left.slots === null || ended ? 0 : 1,
   });
 }
 
 /** Takes back the rest of a slice that the isolate no longer uses. */
-export function release(state: QuotaState, slice: Slice): void {
-  change(state, slice, costOf(slice.left, -1));
+export function release(counters: Counters, slice: Slice): void {
+  change(counters, slice, costOf(slice.left, -1));
 }
 
 /**
  * Ends the slice of a lost isolate. What is left counts as spent now, so that no window drops it too early.
  * The slots become free, as those of every expired reservation do.
  */
-export function end(state: QuotaState, slice: Slice, now: number): void {
-  change(state, slice, { slots: -(slice.left.slots ?? 0) });
-  charge(state, slice.subjects, costOf(slice.left, -1), slice);
+export function end(counters: Counters, slice: Slice, now: number): void {
+  change(counters, slice, { slots: -(slice.left.slots ?? 0) });
+  charge(counters, slice.subjects, costOf(slice.left, -1), slice);
   slice.second = momentOf(now).second;
-  charge(state, slice.subjects, costOf(slice.left), slice);
+  charge(counters, slice.subjects, costOf(slice.left), slice);
   slice.ended = true;
 }

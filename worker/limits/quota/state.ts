@@ -1,5 +1,13 @@
 import type { Limits, TenantLimits } from '@continuo/shared/tenant.ts';
-import { BUDGETS, type Budget, type Cost, eachOf, type LimitableBudget, RESOURCES } from './budget.ts';
+import {
+  BUDGETS,
+  type Budget,
+  budgetsOf,
+  type Cost,
+  eachOf,
+  type LimitableBudget,
+  RESOURCES,
+} from './budget.ts';
 import type { Amounts, BudgetName, BudgetUse, Spend } from './protocol.ts';
 import { add, type Meter, type Moment, momentOf, used } from './window.ts';
 
@@ -23,19 +31,24 @@ export interface QuotaReservation {
   readonly charges: readonly Charge[];
   /** Tokens or money are limited, so the request is billed for no more than it has reserved. */
   readonly limited: boolean;
-  expiresAt: number;
+  readonly expiresAt: number;
 }
 
-/** A running request, or a slice: what it is charged, and may give back. */
-export type Holder = Pick<QuotaReservation, 'subjects' | 'charges'>;
+/** A request, or a slice: what it is charged, and may give back. */
+export interface Holder extends Pick<QuotaReservation, 'subjects' | 'charges'> {
+  /** A request that has a slot. */
+  readonly isRunning: boolean;
+}
 
 /** Returns what a reservation is charged. */
 export const reservedBy = ({ charges }: { readonly charges: readonly Spend[] }): Spend =>
   eachOf((name) => charges.reduce((sum, charge) => sum + charge[name], 0));
 
-export interface QuotaState {
-  readonly subjects: Map<string, SubjectState>;
-  readonly reservations: Map<string, QuotaReservation>;
+/** What all subjects have used. */
+export interface Counters {
+  get(id: string): SubjectState | undefined;
+  /** Also called when a state has changed in place. */
+  set(id: string, state: SubjectState): unknown;
 }
 
 export interface Claim extends Spend {
@@ -48,21 +61,19 @@ export interface Claim extends Spend {
   readonly holders?: () => readonly Holder[];
 }
 
-export const emptyQuota = (): QuotaState => ({ subjects: new Map(), reservations: new Map() });
-
 export const emptySubject = (): SubjectState =>
   Object.fromEntries(BUDGETS.map(({ name }) => [name, []])) as unknown as SubjectState;
 
 /** Returns the state of a subject; an unknown subject has used nothing. */
-export const subjectState = (state: QuotaState, id: string): SubjectState =>
-  state.subjects.get(id) ?? emptySubject();
+export const subjectState = (counters: Counters, id: string): SubjectState =>
+  counters.get(id) ?? emptySubject();
 
 const usedOf = (state: SubjectState, { name, window }: Budget, at: Moment): number =>
   used(state[name], window, at);
 
 /** Returns what a subject has used of each budget. */
-export function useOf(state: QuotaState, id: string, now: number): BudgetUse {
-  const [held, at] = [subjectState(state, id), momentOf(now)];
+export function useOf(counters: Counters, id: string, now: number): BudgetUse {
+  const [held, at] = [subjectState(counters, id), momentOf(now)];
   const entries = BUDGETS.map((budget) => [budget.name, usedOf(held, budget, at)]);
   return Object.fromEntries(entries) as unknown as BudgetUse;
 }
@@ -77,14 +88,14 @@ export const isUnused = (state: SubjectState, at: Moment): boolean =>
   );
 
 /** Charges an amount to all budgets of the subjects, at the moment at which it counts. */
-export function charge(state: QuotaState, subjects: readonly string[], cost: Cost, at: Moment): void {
+export function charge(counters: Counters, subjects: readonly string[], cost: Cost, at: Moment): void {
   for (const id of subjects) {
-    const subject = subjectState(state, id);
-    for (const { name, resource, window } of BUDGETS) {
+    const subject = subjectState(counters, id);
+    for (const [resource, budgets] of budgetsOf) {
       const amount = cost[resource];
-      if (amount) add(subject[name], window, at, amount);
+      if (amount) for (const { name, window } of budgets) add(subject[name], window, at, amount);
     }
-    state.subjects.set(id, subject);
+    counters.set(id, subject);
   }
 }
 
@@ -98,13 +109,13 @@ export interface LimitedBudget {
 
 /** Returns the limited budgets of the subjects. */
 export function limitedBudgets(
-  state: QuotaState,
+  counters: Counters,
   subjects: readonly Subject[],
   now: number,
 ): readonly LimitedBudget[] {
   const at = momentOf(now);
   return subjects.flatMap((subject) => {
-    const held = subjectState(state, subject.id);
+    const held = subjectState(counters, subject.id);
     return BUDGETS.flatMap((budget) => {
       if (budget.limit === null) return [];
       const limit = subject.limits[budget.limit] ?? null;
@@ -118,13 +129,13 @@ export function limitedBudgets(
  * @param partsOf how many parts a subject's amounts are divided into, of which one is returned
  */
 export function room(
-  state: QuotaState,
+  counters: Counters,
   subjects: readonly Subject[],
   now: number,
   partsOf: (subject: string) => number = () => 1,
 ): Amounts {
   const left: Amounts = { requests: null, tokens: null, money: null, slots: null };
-  for (const { budget, limit, used: taken, subject } of limitedBudgets(state, subjects, now)) {
+  for (const { budget, limit, used: taken, subject } of limitedBudgets(counters, subjects, now)) {
     const part = Math.floor((limit - taken) / partsOf(subject.id));
     left[budget.resource] = Math.max(0, Math.min(left[budget.resource] ?? Infinity, part));
   }

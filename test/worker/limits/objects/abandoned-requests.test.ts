@@ -1,18 +1,20 @@
 import { expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
-import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
-import type { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
+import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
+import { useOf } from '../../../../worker/limits/quota/state.ts';
+import { TenantLedger } from '../../../../worker/limits/usage/tenant-ledger.ts';
+import { sqlStorage } from '../../support/sql-storage.ts';
 
 const TTL = 30_000;
 const START = 1_000_000;
 
-const storage = {
-  loadOpen: () => new Map(),
-  loadSubjects: () => new Map(),
-} as Partial<LimiterStorage> as LimiterStorage;
-const blocked = { of: () => null } as Partial<BlockList> as BlockList;
+function newRequests() {
+  const sql = sqlStorage();
+  const storage = new LimiterStorage(sql, new TenantLedger(sql), () => null);
+  return { storage, requests: new OpenRequests(storage, { of: () => null }) };
+}
 const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
 const account = (ended: boolean) => ({
   account: { usage, finishReasons: [], ended, firstTokenMs: 1 },
@@ -20,7 +22,7 @@ const account = (ended: boolean) => ({
 });
 
 test('what an origin has generated ahead of a limited reservation is not billed, and what was relayed is', () => {
-  const requests = new OpenRequests(storage, blocked);
+  const { requests } = newRequests();
   const billed = (tokens: number, tokensPerDay: number | null) => {
     const keyId = `k${tokens}${tokensPerDay}`;
     const holder = {
@@ -43,7 +45,7 @@ test('what an origin has generated ahead of a limited reservation is not billed,
 });
 
 test('a Worker that vanished before an upstream without accounts is billed for all that it may have relayed', () => {
-  const requests = new OpenRequests(storage, blocked);
+  const { requests } = newRequests();
   const billed = (upstream: string | null, tokensPerDay: number | null) => {
     const keyId = `k${upstream}${tokensPerDay}`;
     const holder = {
@@ -67,7 +69,7 @@ test('a Worker that vanished before an upstream without accounts is billed for a
 });
 
 test('the bill of a Worker that was killed is final within two lifetimes of its reservation', () => {
-  const requests = new OpenRequests(storage, blocked);
+  const { storage, requests } = newRequests();
   const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };
   requests.reserve(
     { ...holder, requestId: 'r', model: 'm', price: null, money: 0, tokens: 1, ttlMs: TTL },
@@ -76,7 +78,7 @@ test('the bill of a Worker that was killed is final within two lifetimes of its 
   // The Worker is killed right after a renewal.
   const killed = START + TTL / 3;
   requests.renew('r', { ttlMs: TTL, usage, upstream: 'origin' }, killed);
-  const next = () => Math.min(...requests.nextDue().filter((at) => at !== null));
+  const next = () => storage.open.nextDue();
   requests.releaseDue(next());
   let now = next();
   let [open] = requests.abandoned(now);
@@ -88,4 +90,21 @@ test('the bill of a Worker that was killed is final within two lifetimes of its 
   const second = recordAfter(open!, account(true), now);
   expect(second.askAt).toBeNull();
   expect(now - killed).toBeLessThanOrEqual(2 * TTL);
+});
+
+test('a reservation expires unless it is renewed, and gives its slot back once', () => {
+  const { storage, requests } = newRequests();
+  const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };
+  requests.reserve(
+    { ...holder, requestId: 'r', model: 'm', price: null, money: 0, tokens: 1, ttlMs: TTL },
+    START,
+  );
+  const running = () => useOf(storage.counters, 'k', START).concurrency;
+  requests.renew('r', { ttlMs: TTL, usage, upstream: null }, START + 20_000);
+  requests.releaseDue(START + TTL);
+  expect([storage.open.nextDue(), running()]).toEqual([START + 20_000 + TTL, 1]);
+  requests.releaseDue(START + 20_000 + TTL);
+  expect(running()).toBe(0);
+  requests.close(requests.find('r')!, { ...requests.find('r')!.record, usage });
+  expect([storage.open.nextDue(), running()]).toEqual([Number.POSITIVE_INFINITY, 0]);
 });

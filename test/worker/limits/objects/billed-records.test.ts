@@ -8,7 +8,6 @@ import { runs } from '../../../support/random.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';
 import { recordOf } from '../usage/usage-fixtures.ts';
 
-const NONE = new Map<never, never>();
 const ids = (events: readonly { readonly id: string }[]) => events.map(({ id }) => id);
 
 /** A tenant's object, as far as billing sees it. */
@@ -33,8 +32,8 @@ class BilledObject {
 
   end(...names: string[]): void {
     this.ended.push(...names);
-    const records = names.map((requestId) => recordOf({ requestId }));
-    this.storage.commit({ subjects: NONE, open: NONE, records });
+    for (const requestId of names) this.storage.end(recordOf({ requestId }));
+    this.storage.commit();
   }
 
   send(limit: number, isTaken = true): void {

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
-import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { IsolateCalls } from '../../../../worker/limits/objects/isolate-calls.ts';
 import { IsolateSlices } from '../../../../worker/limits/objects/isolate-slices.ts';
 import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
@@ -14,17 +13,14 @@ import { sqlStorage } from '../../support/sql-storage.ts';
 
 const START = Date.UTC(2026, 0, 15, 12);
 
-/** Requests that are not stored. */
-function newRequests(): OpenRequests {
-  const none = { loadOpen: () => new Map(), loadSubjects: () => new Map(), loadEndUser: () => null };
-  return new OpenRequests(none as unknown as LimiterStorage, { of: () => null } as unknown as BlockList);
-}
-
-/** An object that stores nothing. */
-function newObject(requests = newRequests()) {
-  const storage = { loadIsolates: () => new Map(), saveIsolate: () => {} };
+function newObject() {
+  const sql = sqlStorage();
+  const storage = new LimiterStorage(sql, new TenantLedger(sql), () => null);
+  const requests = new OpenRequests(storage, { of: () => null });
   const slices = new IsolateSlices(requests, storage, { know: () => {} });
   return {
+    storage,
+    requests,
     slices,
     calls: new IsolateCalls(slices, requests),
     lost: new LostIsolates(slices, requests),
@@ -61,7 +57,7 @@ test('asks upstreams that do not answer about a lost isolate again after ten sec
   object.slices.endDue(end);
   expect(object.slices.lost(end)).toEqual(['i']);
   object.lost.settle('i', null, end);
-  expect([object.slices.lost(end + 500), object.slices.nextEnd()]).toEqual([[], end + 10_000]);
+  expect([object.slices.lost(end + 500), object.storage.isolates.nextDue()]).toEqual([[], end + 10_000]);
   expect(object.slices.lost(end + 10_000)).toEqual(['i']);
 });
 
@@ -138,8 +134,7 @@ test('lets few isolates report as they like, and many take turns, each within 1.
 });
 
 test('a request begins between the grant of its slice and the report, whatever the clock of the isolate says', () => {
-  const requests = newRequests();
-  const object = newObject(requests);
+  const object = newObject();
   object.calls.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
   const admitted = (number: number, at: number): Decision => {
     const requestId = `i.1.${number}.p.r`;
@@ -151,13 +146,12 @@ test('a request begins between the grant of its slice and the report, whatever t
     admitted(3, START + 3_600_000),
   ];
   object.calls.exchange(callOf('i', 2, { decisions }), START + 1_000);
-  const opened = [1, 2, 3].map((number) => requests.find(`i.1.${number}.p.r`)?.record.startedAt);
+  const opened = [1, 2, 3].map((number) => object.requests.find(`i.1.${number}.p.r`)?.record.startedAt);
   expect(opened).toEqual([START, START + 500, START + 1_000]);
 });
 
 test('a request of an end user is billed for no more than it has reserved, if its isolate vanishes', () => {
-  const requests = newRequests();
-  const object = newObject(requests);
+  const object = newObject();
   const tenantLimits = { ...UNLIMITED, tokensPerDay: 8_000 };
   const endUser = { hash: 'u', limits: { ...UNLIMITED, tokensPerDay: 500 } };
   const request = { ...claimant(80), tenantLimits, tokens: 300, requestId: 'i.0.1.p.r', endUser };
@@ -167,7 +161,7 @@ test('a request of an end user is billed for no more than it has reserved, if it
   object.slices.endDue(end);
   const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 400 };
   object.lost.settle('i', [{ account: request.requestId, model: 'tiny', usage, ageMs: 0 }], end);
-  const today = (id: string) => useOf(requests.quota, id, end).day;
+  const today = (id: string) => useOf(object.storage.counters, id, end).day;
   expect([today('tenant'), today('key'), today('user:u')]).toEqual([300, 300, 300]);
 });
 
@@ -198,13 +192,13 @@ test('isolates that version 0.2.0 stored, and many more, are there after restart
   const open = () => new LimiterStorage(sql, new TenantLedger(sql), () => null);
   const names = Array.from({ length: 200 }, (_, number) => `i${number}`);
   const storage = open();
-  for (const [number, name] of names.entries()) storage.saveIsolate(name, stateOf(number), true);
-  storage.saveIsolate('i1', null, true);
-  storage.commit({ subjects: new Map(), open: new Map(), records: [] });
+  for (const [number, name] of names.entries()) storage.isolates.set(name, stateOf(number));
+  storage.isolates.delete('i1');
+  storage.commit();
   const kept = names.flatMap((name, number) => (number === 1 ? [] : [[name, stateOf(number)]]));
   const all = new Map([['old', stateOf(7)], ...(kept as [string, object][])]);
-  expect(open().loadIsolates()).toEqual(all);
+  expect(new Map(open().isolates.all())).toEqual(all);
   open().checkpoint();
-  expect(open().loadIsolates()).toEqual(all);
+  expect(new Map(open().isolates.all())).toEqual(all);
   expect(sql.exec('SELECT COUNT(*) AS rows FROM isolate_rows').one()).toEqual({ rows: 4 });
 });

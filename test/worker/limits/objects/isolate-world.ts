@@ -3,7 +3,6 @@ import { type Limits, type Principal, type TenantLimits, UNLIMITED } from '../..
 import type { RequestContext } from '../../../../worker/http/request-context.ts';
 import { begin, type Hold } from '../../../../worker/limits/hold.ts';
 import { IsolateLimiters } from '../../../../worker/limits/isolate-limiter.ts';
-import type { BlockList } from '../../../../worker/limits/objects/block-list.ts';
 import { IsolateCalls } from '../../../../worker/limits/objects/isolate-calls.ts';
 import { IsolateSlices } from '../../../../worker/limits/objects/isolate-slices.ts';
 import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
@@ -219,7 +218,7 @@ export class World {
   /** Restarts the object. Only what it has written survives. */
   restartObject(): void {
     const storage = new LimiterStorage(this.#sql, new TenantLedger(this.#sql), () => this.clock.now);
-    const requests = new OpenRequests(storage, { of: () => null } as unknown as BlockList);
+    const requests = new OpenRequests(storage, { of: () => null });
     this.#storage = storage;
     this.#requests = requests;
     this.#slices = new IsolateSlices(requests, storage, { know: () => {} });
@@ -227,7 +226,7 @@ export class World {
   }
 
   #write(): void {
-    this.ledger.push(...this.#requests.write());
+    this.ledger.push(...this.#storage.commit());
   }
 
   /** The object neither answers nor rings for a while, and then restarts. */
@@ -259,7 +258,7 @@ export class World {
     if (day(now) === this.#tidied) return;
     this.#tidied = day(now);
     this.#storage.checkpoint();
-    this.#requests.dropUnused(now);
+    this.#storage.counters.dropUnused(now);
   }
 
   #under(isolate: string) {
@@ -557,15 +556,15 @@ export class World {
   /** Ids of the subjects that the object stores. */
   get stored(): string[] {
     this.#storage.checkpoint();
-    return [...this.#storage.loadSubjects().keys()];
+    return this.#sql
+      .exec<{ id: string }>('SELECT id FROM subjects')
+      .toArray()
+      .map(({ id }) => id);
   }
 
   /** What the limiter counts: tokens and money of today, money in all, and running requests. */
   counted(subject: string): Readonly<Record<'tokens' | 'money' | 'ever' | 'running', number>> {
-    // Idle end users are not in memory.
-    const stored = this.#storage.loadEndUser(subject) ?? this.#requests.quota.subjects.get(subject);
-    const subjects = new Map(stored && [[subject, stored]]);
-    const use = useOf({ subjects, reservations: new Map() }, subject, this.clock.now);
+    const use = useOf(this.#storage.counters, subject, this.clock.now);
     const { day: tokens, moneyDay: money, balance: ever, concurrency: running } = use;
     // Nothing runs, so all that was charged was spent.
     expect([use.spentDay, use.spentEver]).toEqual([money, ever]);

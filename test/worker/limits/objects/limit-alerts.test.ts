@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
 import { LimitAlerts } from '../../../../worker/limits/objects/limit-alerts.ts';
 import { OldDeliveries } from '../../../../worker/limits/objects/old-deliveries.ts';
-import { charge, emptyQuota } from '../../../../worker/limits/quota/state.ts';
+import { charge, type SubjectState } from '../../../../worker/limits/quota/state.ts';
 import { DAY_MS, momentOf } from '../../../../worker/limits/quota/window.ts';
 import type { OutgoingEvent } from '../../../../worker/limits/usage/event-queue.ts';
 import type { UsageRecord } from '../../../../worker/limits/usage/usage-record.ts';
@@ -18,13 +18,13 @@ function tenantObject(shares: readonly number[]) {
   let isKnown = true;
   const limits = { ...UNLIMITED, creditMicros: null as number | null };
   const sql = sqlStorage();
-  const start = () => new LimitAlerts(sql, { shares, old: new OldDeliveries(sql), now: () => now });
+  const counters = new Map<string, SubjectState>();
+  const start = () => new LimitAlerts(sql, { shares, counters, old: new OldDeliveries(sql), now: () => now });
   let events = start();
-  const quota = emptyQuota();
   const taken: OutgoingEvent[] = [];
   /** The webhook takes what is new, so that it may be forgotten when it is old. */
   const take = () => taken.push(...events.after(taken.at(-1)?.position ?? 0, 99));
-  const know = () => events.know([{ id: 'tenant', limits: { ...limits } }], 'acme', quota);
+  const know = () => events.know([{ id: 'tenant', limits: { ...limits } }], 'acme');
   return {
     set: (changes: Partial<typeof limits>) => Object.assign(limits, changes),
     at(ms: number) {
@@ -32,7 +32,7 @@ function tenantObject(shares: readonly number[]) {
     },
     pay(micros: number, at = ++now) {
       limits.creditMicros = (limits.creditMicros ?? 0) + micros;
-      events.paid(limits.creditMicros, at, quota);
+      events.paid(limits.creditMicros, at);
     },
     /** The object starts again, and the next request ends before another one calls. */
     restart() {
@@ -43,9 +43,9 @@ function tenantObject(shares: readonly number[]) {
     spend(cost: number, endedAt = ++now) {
       if (isKnown) know();
       isKnown = true;
-      charge(quota, ['tenant'], { spent: cost }, momentOf(now));
+      charge(counters, ['tenant'], { spent: cost }, momentOf(now));
       const record = { cost, tenantId: 'acme', keyId: 'key', startedAt: endedAt, latencyMs: 0 };
-      events.add([record as UsageRecord], quota);
+      events.add([record as UsageRecord]);
       take();
     },
     alerts() {

@@ -25,7 +25,7 @@ export const LIMITER_WORKER = `
   export class TenantLimiter extends Limiter {
     #open(ids) {
       const { sql } = this.ctx.storage;
-      const open = new LimiterStorage(sql, new TenantLedger(sql), () => null).loadOpen();
+      const { open } = new LimiterStorage(sql, new TenantLedger(sql), () => null);
       return ids.flatMap((id) => open.get(id) ?? []);
     }
     async reserve(reservation, settlements) {

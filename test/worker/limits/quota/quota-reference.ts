@@ -12,7 +12,6 @@ interface Admission {
   /** Its tokens, one entry for each: when it was charged. Used in this order. */
   chargedAt: number[];
   running: boolean;
-  expiresAt: number;
 }
 
 const second = (at: number) => Math.floor(at / 1000);
@@ -80,9 +79,9 @@ export class ReferenceQuota {
     });
   }
 
-  admit(id: string, subjects: readonly string[], tokens: number, now: number, ttlMs: number): void {
+  admit(id: string, subjects: readonly string[], tokens: number, now: number): void {
     const chargedAt = new Array<number>(tokens).fill(now);
-    this.#admitted.push({ id, subjects, at: now, chargedAt, running: true, expiresAt: now + ttlMs });
+    this.#admitted.push({ id, subjects, at: now, chargedAt, running: true });
   }
 
   /**
@@ -116,12 +115,5 @@ export class ReferenceQuota {
     while (chargedAt.length < tokens) chargedAt.push(latest);
     chargedAt.length = tokens;
     return true;
-  }
-
-  due(now: number): string[] {
-    return this.#admitted
-      .filter(({ running, expiresAt }) => running && expiresAt <= now)
-      .map(({ id }) => id)
-      .sort();
   }
 }
