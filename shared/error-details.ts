@@ -6,8 +6,13 @@ export const errorMessage = (thrown: unknown): string =>
 export const errorCode = (thrown: unknown): string | undefined =>
   thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined;
 
-/** Returns an error's name and stack without its message, because messages may quote a caller's data. */
-export function bugTrace(thrown: unknown): { readonly name: string; readonly frames: readonly string[] } {
+/** The name and stack of an error, without its message, because messages may quote a caller's data. */
+export interface BugTrace {
+  readonly name: string;
+  readonly frames: readonly string[];
+}
+
+export function bugTrace(thrown: unknown): BugTrace {
   if (!(thrown instanceof Error)) return { name: typeof thrown, frames: [] };
   return { name: thrown.name, frames: thrown.stack?.match(/^ +at .*$/gm) ?? [] };
 }

@@ -1,5 +1,6 @@
 import type { Program } from '@continuo/grammar/program/program.ts';
-import { ApiError, type ErrorCode, toApiError } from '@continuo/shared/errors.ts';
+import { type BugTrace, bugTrace } from '@continuo/shared/error-details.ts';
+import { ApiError, type ErrorCode } from '@continuo/shared/errors.ts';
 
 /** Message to a compile process, one at a time. */
 export interface CompileJob {
@@ -13,7 +14,8 @@ export type CompileResult = { readonly ready: true } | CompileOutcome;
 
 export type CompileOutcome =
   | { readonly program: Program }
-  | { readonly error: { readonly code: ErrorCode; readonly message: string; readonly param: string | null } };
+  | { readonly error: { readonly code: ErrorCode; readonly message: string; readonly param: string | null } }
+  | { readonly defect: BugTrace };
 
 /** Message to the compile server. */
 export interface CompileRequest {
@@ -30,13 +32,18 @@ export interface CompileResponse {
 }
 
 export function failureOutcome(thrown: unknown): CompileOutcome {
-  const { code, message, param } = toApiError(thrown);
+  if (!(thrown instanceof ApiError)) return { defect: bugTrace(thrown) };
+  const { code, message, param } = thrown;
   return { error: { code, message, param } };
 }
 
-/** @throws ApiError of a failed compilation */
+/** @throws ApiError of a failed compilation; a defect of the compiler as an Error with the same trace */
 export function programOf(outcome: CompileOutcome): Program {
   if ('program' in outcome) return outcome.program;
+  if ('defect' in outcome) {
+    const { name, frames } = outcome.defect;
+    throw Object.assign(new Error('The compiler failed.'), { name, stack: [name, ...frames].join('\n') });
+  }
   const { code, message, param } = outcome.error;
   throw new ApiError(code, message, { param });
 }

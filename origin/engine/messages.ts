@@ -1,3 +1,4 @@
+import type { BugTrace } from '@continuo/shared/error-details.ts';
 import type { EventOf, GenerationEvent, GenerationRequest } from '@continuo/shared/generation.ts';
 import type { LogprobRow } from '@continuo/shared/logprob.ts';
 import type { SamplerParameters } from '../sampling/parameters.ts';
@@ -168,6 +169,8 @@ export type EngineReport =
     }
   /** A run failed: the runtime's code and message. The engine goes on, unless `failed` follows. */
   | { readonly type: 'fault'; readonly message: string }
+  /** A request failed because of a defect of the origin. */
+  | { readonly type: 'defect'; readonly trace: BugTrace }
   /** One line for the log about something that costs speed only. */
   | { readonly type: 'warning'; readonly message: string }
   | { readonly type: 'alive' }

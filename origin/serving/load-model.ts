@@ -94,6 +94,7 @@ export async function loadModel(
     stall: { afterMs: stallMs, now },
     onDeath: (reason) => log.error({ model: name, reason }, 'engine died'),
     onFault: oncePerCause((reason) => log.error({ model: name, reason }, 'run failed')),
+    onDefect: (trace) => log.error({ model: name, ...trace }, 'failed'),
     onWarning: (message) => log.warn({ model: name }, message),
     onDeviceLost,
   });

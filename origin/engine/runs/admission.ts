@@ -2,7 +2,6 @@ import type { PatternList } from '@continuo/grammar/compile.ts';
 import type { GrammarWork } from '@continuo/grammar/grammar-work.ts';
 import { type CompiledGrammar, UnfinishedWork } from '@continuo/grammar/runtime/constraint.ts';
 import type { PatternSet } from '@continuo/grammar/runtime/pattern-set.ts';
-import { toApiError } from '@continuo/shared/errors.ts';
 import { needsCompilation } from '@continuo/shared/generation.ts';
 import { nullOn } from '@continuo/shared/null-on.ts';
 import type { Submission } from '../messages.ts';
@@ -124,7 +123,7 @@ export class Admission {
       this.#open(submission, { grammar, stopPatterns, bannedPatterns, images }, submittedAt);
     } catch (thrown) {
       if (!this.#preparing.delete(requestId)) return;
-      this.#parts.requests.refuse(requestId, toApiError(thrown));
+      this.#parts.requests.refuse(requestId, thrown);
       onWork();
     }
   }

@@ -1,3 +1,4 @@
+import { bugTrace } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
 import { InvalidLogitsError, NoCandidatesError } from '../../sampling/argmax.ts';
 import type { KvCopy } from '../kv/pending-copies.ts';
@@ -60,7 +61,8 @@ export class Requests {
   }
 
   /** Ends a request that could not be opened; the error is its only event. */
-  refuse(requestId: string, { code, message, param }: ApiError): void {
+  refuse(requestId: string, thrown: unknown): void {
+    const { code, message, param } = this.#errorFor(thrown);
     const retryable = code === 'upstream_error';
     this.#outbox.add(requestId, { type: 'error', code, message, param, retryable });
   }
@@ -201,9 +203,20 @@ export class Requests {
       action();
       return true;
     } catch (thrown) {
-      this.fail(request, toSamplingError(thrown), thrown instanceof InvalidLogitsError);
+      this.fail(request, this.#errorFor(thrown), thrown instanceof InvalidLogitsError);
       return false;
     }
+  }
+
+  /** The error for the client. The trace of a defect is reported, because the error does not have it. */
+  #errorFor(thrown: unknown): ApiError {
+    if (thrown instanceof NoCandidatesError)
+      return new ApiError('invalid_value', 'The parameters of the request forbid every token.');
+    if (thrown instanceof InvalidLogitsError)
+      return new ApiError('upstream_error', 'The model computed logits that are not numbers.');
+    const error = toApiError(thrown);
+    if (error !== thrown) this.#options.report({ type: 'defect', trace: bugTrace(thrown) });
+    return error;
   }
 
   #publish(sequence: Sequence, now: number): void {
@@ -219,15 +232,4 @@ export class Requests {
     this.#outbox.add(requestId, request.done(now));
     scheduler.close(request, true);
   }
-}
-
-/** Returns the error for the client when no token could be sampled. */
-function toSamplingError(thrown: unknown): ApiError {
-  if (thrown instanceof NoCandidatesError) {
-    return new ApiError('invalid_value', 'The parameters of the request forbid every token.');
-  }
-  if (thrown instanceof InvalidLogitsError) {
-    return new ApiError('upstream_error', 'The model computed logits that are not numbers.');
-  }
-  return toApiError(thrown);
 }

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import type { BugTrace } from '@continuo/shared/error-details.ts';
 import { freeAfterThread } from '../../process/engine-locks.ts';
 import {
   backOff,
@@ -25,6 +26,8 @@ interface EngineClientOptions {
   readonly onDeath?: (reason: string) => void;
   /** Called at each failed run; `message` is one line for the log. */
   readonly onFault?: (message: string) => void;
+  /** Called when a request has failed because of a defect of the origin. */
+  readonly onDefect?: (trace: BugTrace) => void;
   /** Called with one line for the log about something that costs speed only. */
   readonly onWarning?: (message: string) => void;
   /** Called after `onDeath` instead of a restart if the process can no longer use the device. */
@@ -166,7 +169,7 @@ export class EngineClient {
   }
 
   #receive(report: EngineReport): void {
-    const { stall, onFault, onWarning, onSteps } = this.#options;
+    const { stall, onFault, onDefect, onWarning, onSteps } = this.#options;
     switch (report.type) {
       case 'ready':
         this.#thread.noteReady();
@@ -196,6 +199,9 @@ export class EngineClient {
       case 'fault':
         this.#lastFault = report.message;
         onFault?.(report.message);
+        return;
+      case 'defect':
+        onDefect?.(report.trace);
         return;
       case 'warning':
         onWarning?.(report.message);

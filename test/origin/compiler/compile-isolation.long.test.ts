@@ -33,7 +33,7 @@ describe('a grammar that crashes its compile process', () => {
 
   it.each([
     ['hangs', frail, defect('hang'), REFUSED, /more than 0.5 s/],
-    ['throws', roomy, defect('die'), { code: 'internal_error' }, /^The server had an error/],
+    ['throws', roomy, defect('die'), { name: 'Error' }, /^The compiler failed/],
     ['exits', roomy, defect('exit'), DIED, /stopped unexpectedly/],
     ['is killed', roomy, defect('signal', 'SIGKILL'), DIED, /stopped unexpectedly/],
     ['breaks the process', roomy, defect('signal', 'SIGSEGV'), DIED, /stopped unexpectedly/],

@@ -1,11 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { failureOutcome, programOf } from '../../../origin/compiler/compile-messages.ts';
 import { EngineFailure } from '../../../origin/engine/runs/engine.ts';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
+import type { Program } from '../../../origin/grammar/program/program.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/runtime/constraint.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
-import { ApiError } from '../../../shared/errors.ts';
+import { bugTrace } from '../../../shared/error-details.ts';
+import { ApiError, toApiError } from '../../../shared/errors.ts';
 import { runs } from '../../support/random.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
 import { grammarOf, TOKENS_ONLY } from './support/positional-grammar.ts';
@@ -30,6 +33,8 @@ function failingRunner(
     },
   });
 }
+
+const grammarFrom = (program: Program) => new GrammarRuntime(program, new GrammarVocabulary(TOKEN_BYTES));
 
 const lastOf = (driver: Driver, requestId: string) => driver.eventsOf(requestId).at(-1);
 
@@ -248,10 +253,7 @@ describe('a grammar', () => {
 
   it('may end with a reference to the end token, but not before it', async () => {
     const value = 'start: /[ab]+/ </s>';
-    const grammar = new GrammarRuntime(
-      compileProgram({ type: 'lark', value }),
-      new GrammarVocabulary(TOKEN_BYTES),
-    );
+    const grammar = grammarFrom(compileProgram({ type: 'lark', value }));
     const driver = new Driver(new ScriptedRunner(shape), { compile: () => grammar });
     const sampling = { ...NEUTRAL, logitBias: [[EOS, 100] satisfies [number, number]] };
     driver.submit({ ...constrained('r'), ignoreEos: false, sampling });
@@ -317,6 +319,24 @@ describe('a grammar', () => {
       },
     ]);
     expect(driver.engine.idle).toBe(true);
+  });
+
+  it('that a defect keeps from compiling fails with 500, and only the trace of the defect is reported', async () => {
+    const defect = new TypeError('"the schema of the caller" has no type');
+    const driver = new Driver(new ScriptedRunner(shape), {
+      compile: async () => grammarFrom(programOf(structuredClone(failureOutcome(defect)))),
+    });
+    driver.submit(constrained('r'));
+    await new Promise(setImmediate);
+    await driver.finish();
+    expect(lastOf(driver, 'r')).toMatchObject({
+      code: 'internal_error',
+      message: toApiError(defect).message,
+    });
+    const trace = bugTrace(defect);
+    expect(trace.frames.length).toBeGreaterThan(0);
+    expect(driver.reports).toContainEqual({ type: 'defect', trace });
+    expect(JSON.stringify(driver.reports)).not.toContain('of the caller');
   });
 
   it('that compiles after its request was aborted has no effect', async () => {
