@@ -5,6 +5,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { bypassProxyForLocal, isLocal, localAddress } from '../../../origin/cli/access.ts';
 import { readStartSettings } from '../../../origin/cli/start/settings.ts';
+import { bareEnvironment } from '../../support/child-processes.ts';
 import { freePort } from '../../support/system.ts';
 import { runCli } from './run-cli.ts';
 
@@ -34,7 +35,7 @@ test('without a running server, the command tells to run continuo serve', () => 
   const state = mkdtempSync(path.join(tmpdir(), 'continuo-admin-'));
   const continuo = () =>
     spawnSync(process.execPath, [main, 'tenants', 'list'], {
-      env: { PATH: process.env.PATH, CONTINUO_STATE_DIR: state, CONTINUO_PORT: '1' },
+      env: { ...bareEnvironment(), CONTINUO_STATE_DIR: state, CONTINUO_PORT: '1' },
       encoding: 'utf8',
     });
   expect(continuo()).toMatchObject({

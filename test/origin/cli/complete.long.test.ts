@@ -4,6 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { bareEnvironment } from '../../support/child-processes.ts';
 import { acceptedFor, doneFor, finishOf, tokenEvent } from '../../worker/support/scripts.ts';
 import { KEY } from '../../worker/support/worker.ts';
 import { workerForTests } from '../../worker/support/worker-for-tests.ts';
@@ -231,7 +232,7 @@ test('reads the key from a file', async () => {
   });
 });
 
-const processEnvironment = () => ({ PATH: process.env.PATH, ...environment() });
+const processEnvironment = () => ({ ...bareEnvironment(), ...environment() });
 
 test('as a process in a pipe, writes no escape codes and leaves quietly when its reader has gone', async () => {
   const options = { env: processEnvironment(), encoding: 'utf8' } as const;

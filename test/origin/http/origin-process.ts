@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { GenerationRequest, OriginModel } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
+import { bareEnvironment } from '../../support/child-processes.ts';
 import { request } from '../../support/generation-request.ts';
 
 export const SECRET = 'a secret of the tests, 32 bytes long';
@@ -18,7 +19,7 @@ export class OriginProcess {
 
   constructor(environment: Readonly<Record<string, string>> = {}) {
     const env = {
-      PATH: process.env.PATH,
+      ...bareEnvironment(),
       CONTINUO_ORIGIN_SECRET: SECRET,
       CONTINUO_ORIGIN_PORT: '0',
       CONTINUO_METRICS_PORT: '0',

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { bareEnvironment } from '../../support/child-processes.ts';
 import { COMMIT, FakeHub, sha256 } from './fake-hub.ts';
 import { communityFiles, emptyDirectory, randomBytes, runnableFiles } from './repository-files.ts';
 
@@ -33,7 +34,7 @@ let variables: Record<string, string> = {};
 
 function start(...args: string[]) {
   const env = {
-    PATH: process.env.PATH,
+    ...bareEnvironment(),
     HOME: home,
     HF_HOME: path.join(home, 'hf'),
     HF_ENDPOINT: hub.endpoint,

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { bareEnvironment } from '../../support/child-processes.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { SECRET } from './fake-origin.ts';
@@ -71,7 +72,7 @@ export async function spawnOrigin(
   root = ROOT,
 ): Promise<{ readonly child: ChildProcess; readonly url: string }> {
   const env = {
-    PATH: process.env.PATH,
+    ...bareEnvironment(),
     CONTINUO_ORIGIN_SECRET: SECRET,
     CONTINUO_ORIGIN_PORT: String(port),
     CONTINUO_MODEL_DIR: modelDirectory,
