@@ -83,7 +83,7 @@ test('both models answer by name, and `default` is the one with that alias', asy
 
 test('SIGHUP replaces one model by another without interrupting its stream', async () => {
   // More tokens than are generated during the reload.
-  const [tokens, n] = [4000, 4];
+  const [tokens, n] = [4000, 1];
   const body = { model: 'tiny', prompt: 'x', max_tokens: tokens, n, ignore_eos: true, stream: true };
   const options = { stream_options: { include_usage: true } };
   const response = await ask('/v1/completions', { ...body, ...options });

@@ -167,8 +167,12 @@ describe('a running origin', () => {
     expect(JSON.stringify(infilled)).not.toContain('<|fim');
 
     const prompts = ['The PROMPT of this test'];
-    // Long enough that it still runs when a request comes that is not taken any more.
-    const long = { maxTokens: 1900, choices: 8, ignoreEos: true, deadlineMs: 600_000 };
+    const before = performance.now();
+    await eventsOf(await origin.generate({ maxTokens: 100, ignoreEos: true }));
+    const stepMs = (performance.now() - before) / 100;
+    // Four times the time until a request comes that is not taken any more.
+    const maxTokens = Math.min(1900, Math.ceil(8_000 / stepMs));
+    const long = { maxTokens, ignoreEos: true, deadlineMs: 600_000 };
     const response = await origin.generate({ prompts, ...long });
     expect(response.status).toBe(200);
     origin.child.kill('SIGTERM');
@@ -183,7 +187,7 @@ describe('a running origin', () => {
     };
     await expect.poll(asked).toBe(503);
     const last = (await eventsOf(response)).at(-1);
-    expect(last).toMatchObject({ type: 'done', usage: { completionTokens: 15_200 } });
+    expect(last).toMatchObject({ type: 'done', usage: { completionTokens: maxTokens } });
     expect(await origin.exit).toBe(0);
     expect(origin.stderr).toBe('');
     for (const secret of [SECRET, 'PROMPT']) expect(origin.stdout).not.toContain(secret);

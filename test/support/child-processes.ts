@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Environment of a process that knows nothing of the user: programs, and the modules that Node has compiled. */
+/** Environment without settings of the user: programs, and the modules that Node has compiled. */
 export const bareEnvironment = (): NodeJS.ProcessEnv => ({
   PATH: process.env.PATH,
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,

@@ -23,7 +23,7 @@ const DEFECTS: Readonly<Record<string, (argument: string) => unknown>> = {
   },
   objects: () => {
     const list: object[] = [];
-    for (;;) list.push({ at: list.length, more: [1, 2, 3] });
+    for (;;) list.push({ at: list.length, more: new Array<number>(1_000).fill(1.5) });
   },
   /** Allocates outside the heap. The message is the number of 64 MiB arrays. */
   typed: () => {
