@@ -5,7 +5,7 @@ import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { PROVENANCE_FILE, type Provenance } from '@continuo/origin/model/config/provenance.ts';
 import { type Checkpoint, type CheckpointTensor, rowsOf } from './checkpoint/checkpoint.ts';
 import { MatrixReader } from './checkpoint/matrix.ts';
-import { attentionsOf, type DecoderDesign, type Weight } from './families/decoder-design.ts';
+import { attentionsOf, type DecoderDesign, keepsCache, type Weight } from './families/decoder-design.ts';
 import { type DescribedDecoder, describeFamily } from './families/families.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
@@ -245,7 +245,7 @@ function servedConfig(
     vocab_size: design.vocabulary,
     hidden_size: design.hidden,
     // The layers of the graph's caches.
-    num_hidden_layers: design.layers.filter(({ attention }) => attention !== null).length,
+    num_hidden_layers: design.layers.filter(keepsCache).length,
     num_attention_heads: heads,
     num_key_value_heads: kvHeads,
     head_dim: headSize,

@@ -91,6 +91,11 @@ export interface LatentVector {
 
 export interface AttentionDesign {
   readonly kind: 'attention';
+  /**
+   * The layer whose keys and values are read, for layers that have none (Gemma 4): `key`, `value` and their
+   * norms are not used. Null = its own.
+   */
+  readonly sharedWith: number | null;
   readonly heads: number;
   readonly kvHeads: number;
   readonly headSize: number;
@@ -106,7 +111,8 @@ export interface AttentionDesign {
   readonly clip: number | null;
   readonly queryNorm: HeadNormDesign | null;
   readonly keyNorm: HeadNormDesign | null;
-  /** Whether those norms come before or after the rotation. */
+  readonly valueNorm: HeadNormDesign | null;
+  /** Whether the norms of queries and keys come before or after the rotation. */
   readonly normPlace: 'before-rotary' | 'after-rotary';
   /** Factor of the scores; usually 1 / √headSize. */
   readonly scale: number;
@@ -274,6 +280,8 @@ export interface MlpDesign {
 
 /** Chooses the experts of a token and weighs their results. */
 export interface RouterDesign {
+  /** Of what the projection reads, and its factor (Gemma 4); null = none. */
+  readonly input: { readonly norm: NormDesign; readonly factor: number } | null;
   /** Weight [experts, hidden]. */
   readonly projection: ProjectionDesign;
   /** Experts that a token uses. */
@@ -294,6 +302,8 @@ export interface RouterDesign {
   readonly epsilon: number;
   /** Factor of the scores of the chosen experts; above 0, usually 1. */
   readonly scale: number;
+  /** [experts]: factors of each expert's score; null = 1. */
+  readonly expertScales: Weight | null;
 }
 
 /**
@@ -313,6 +323,19 @@ export interface ExpertsDesign {
   readonly shared: { readonly mlp: MlpDesign; readonly gate: ProjectionDesign | null } | null;
 }
 
+/**
+ * An MLP beside experts (Gemma 4): mlpOutputNorm(mlp(norm(x))) + expertsOutputNorm(experts(expertsNorm(x))).
+ * The router reads x, the residual stream.
+ */
+export interface MlpAndExpertsDesign {
+  readonly kind: 'mlp-and-experts';
+  readonly mlp: MlpDesign;
+  readonly mlpOutputNorm: NormDesign;
+  readonly experts: ExpertsDesign;
+  readonly expertsNorm: NormDesign;
+  readonly expertsOutputNorm: NormDesign;
+}
+
 export type MixerDesign =
   | AttentionDesign
   | ConvolutionDesign
@@ -323,7 +346,7 @@ export type MixerDesign =
 export interface LayerDesign {
   /** What a token reads of earlier ones; null = nothing, in a layer that has only the other (Nemotron H). */
   readonly attention: MixerDesign | null;
-  readonly feedForward: MlpDesign | ExpertsDesign | null;
+  readonly feedForward: MlpDesign | ExpertsDesign | MlpAndExpertsDesign | null;
   /**
    * sequential: x += attention(norm(x)); x += mlp(norm(x)). parallel: x += attention(norm(x)) +
    * mlp(norm'(x)). parallel-shared-norm: as parallel, but the MLP reads what the attention reads.
@@ -340,7 +363,39 @@ export interface LayerDesign {
   readonly afterFeedForwardNorm: NormDesign | null;
   /** Factor of the results of attention and MLP before they are added (Granite, MiniCPM); usually 1. */
   readonly residualScale: number;
+  /** What the layer adds of its own vector of each token; null = nothing. */
+  readonly tokenInput: TokenInputDesign | null;
+  /** [1]: factor of the residual stream after the layer (Gemma 4); null = 1. */
+  readonly outputScale: Weight | null;
 }
+
+/** x += norm(projection(f(gate(x)) · v)), where v is the layer's part of `DecoderDesign.tokenInputs`. */
+export interface TokenInputDesign {
+  readonly width: number;
+  readonly gate: ProjectionDesign;
+  readonly activation: Activation;
+  readonly projection: ProjectionDesign;
+  readonly norm: NormDesign;
+}
+
+/**
+ * A vector of each token for every layer (Gemma 4), `width` values for each: (embeddingScale · row of
+ * `embedding` + norm(projectionScale · projection(x))) / √2, where x is the embedding that the layers read.
+ */
+export interface TokenInputsDesign {
+  readonly width: number;
+  /** [vocabulary, layers · width] */
+  readonly embedding: Weight;
+  readonly embeddingScale: number;
+  readonly projection: ProjectionDesign;
+  readonly projectionScale: number;
+  /** Over `width` values. */
+  readonly norm: NormDesign;
+}
+
+/** Whether a layer has KV or a state of its own. */
+export const keepsCache = ({ attention }: LayerDesign): boolean =>
+  attention !== null && (attention.kind !== 'attention' || attention.sharedWith === null);
 
 /** Returns the attention of the layers that have it, of one at least. */
 export const attentionsOf = ({ layers }: Pick<DecoderDesign, 'layers'>): readonly AttentionDesign[] =>
@@ -366,6 +421,8 @@ export interface DecoderDesign {
   readonly embeddingProjection: { readonly into: ProjectionDesign; readonly outOf: ProjectionDesign } | null;
   /** Vectors by position that are added to the embedding; the row of position p is p + offset (OPT: 2). */
   readonly learnedPositions: { readonly weight: Weight; readonly offset: number } | null;
+  /** Null = none. */
+  readonly tokenInputs: TokenInputsDesign | null;
   readonly layers: readonly LayerDesign[];
   readonly finalNorm: NormDesign | null;
   /** Weight equal to `embedding` = tied: stored once. */

@@ -5,6 +5,7 @@ import type {
   DecoderDesign,
   LayerDesign,
   MixerDesign,
+  MlpAndExpertsDesign,
   MlpDesign,
   ParallelDesign,
   RouterDesign,
@@ -79,6 +80,8 @@ export interface Differences {
   readonly headNorm?: HeadNormStyle | null;
   /** Queries, keys and values of a layer, in place of the projections of `names`. */
   readonly projections?: (layer: string) => Pick<AttentionDesign, 'latent' | 'query' | 'key' | 'value'>;
+  /** True if values have a norm over each head without a weight. */
+  readonly normedValues?: boolean;
   readonly attention?: Partial<
     Pick<AttentionDesign, 'clip' | 'scale' | 'softCap' | 'slopes' | 'normPlace' | 'queryScaling'>
   >;
@@ -97,6 +100,11 @@ export interface Differences {
 }
 
 export interface LayerDifferences {
+  readonly sizes?: Partial<Pick<Sizes, 'kvHeads' | 'headSize' | 'width'>>;
+  readonly sharedWith?: number | null;
+  /** An MLP beside the experts. */
+  readonly beside?: MlpNorms;
+  readonly last?: Pick<LayerDesign, 'tokenInput' | 'outputScale'>;
   /** Null = attends to all positions. */
   readonly window?: number | null;
   /** False = without rotary positions. */
@@ -124,6 +132,9 @@ export interface NormStyle {
   readonly biased?: boolean;
 }
 
+/** Names of the norms of an MLP beside experts. */
+type MlpNorms = Readonly<Record<keyof Omit<MlpAndExpertsDesign, 'kind' | 'mlp' | 'experts'>, string>>;
+
 interface HeadNormStyle {
   readonly over: 'head' | 'each-head' | 'width';
   /** True if the heads' norms are tensors of their own, `.norms.0` and so on. */
@@ -148,6 +159,8 @@ export interface ExpertsStyle {
   readonly routerBias?: boolean;
   /** What differs from a softmax over all experts. */
   readonly routing?: Partial<Pick<RouterDesign, 'scores' | 'groups' | 'smallestSum' | 'epsilon' | 'scale'>>;
+  /** Of a layer: the norm of what the router reads, and factors of its scores. */
+  readonly routerScales?: (layer: string) => Pick<RouterDesign, 'input' | 'expertScales'>;
   /** Name of the vector that is added to the scores to choose experts. */
   readonly correction?: string;
   /** Names of an expert's matrices under the layer, by index; or stacks of all experts' matrices. */

@@ -78,6 +78,14 @@ export function requireAttention(row: DecoderRow, fields: ConfigFields, design: 
   if (attentionsOf(design).some(({ scale }) => scale === 0)) {
     throw new ModelError('config.json: a multiplier makes the scores of attention 0; supported are others');
   }
+  for (const { headSize: size, kvHeads: own } of attentionsOf(design)) {
+    if (size !== headSize && size % HEAD_MULTIPLE !== 0)
+      throw new ModelError(`config.json: some heads have ${size} values; supported is a multiple of 8`);
+    if (heads % own !== 0)
+      throw new ModelError(
+        `config.json: some layers have ${own} KV heads; supported is a divisor of ${heads}`,
+      );
+  }
   if (headSize % HEAD_MULTIPLE === 0) return;
   const sizeField = given('headSize');
   const allowed = `a multiple of ${HEAD_MULTIPLE}`;
@@ -120,6 +128,7 @@ class RowDesigner {
       embeddingNorm: null,
       embeddingProjection: null,
       learnedPositions: null,
+      tokenInputs: null,
       layers: Array.from({ length: layers }, (_, index) => {
         const differences = this.#d.layer?.(index) ?? {};
         const positionsOf = (differences.window ?? null) === null ? full : sliding;
@@ -143,12 +152,24 @@ class RowDesigner {
     const normOf = (which: string): NormDesign | null =>
       which === '' ? null : this.#norm(`${name}.${which}`);
     const { experts = null, residual = 'sequential', residualScale = 1 } = this.#d;
-    const { only } = differences;
-    const mlp = (): MlpDesign => this.#mlp(name);
-    const feedForward = () =>
-      experts === null || differences.sparse === false
-        ? mlp()
-        : describeExperts(this.#fields, name, experts, this.#activation(name), this.#sizes.hidden, mlp());
+    const { only, last = { tokenInput: null, outputScale: null } } = differences;
+    const mlp = (): MlpDesign => this.#mlp(name, differences.sizes?.width);
+    const feedForward = (): NonNullable<LayerDesign['feedForward']> => {
+      if (experts === null || differences.sparse === false) return mlp();
+      const { hidden } = this.#sizes;
+      const made = describeExperts(this.#fields, name, experts, this.#activation(name), hidden, mlp());
+      const { beside } = differences;
+      if (beside === undefined) return made;
+      const norm = (which: keyof typeof beside) => this.#norm(`${name}.${beside[which]}`);
+      return {
+        kind: 'mlp-and-experts',
+        mlp: mlp(),
+        mlpOutputNorm: norm('mlpOutputNorm'),
+        experts: made,
+        expertsNorm: norm('expertsNorm'),
+        expertsOutputNorm: norm('expertsOutputNorm'),
+      };
+    };
     const names = { ...this.#names, ...differences.names };
     return {
       attention: only === 'feed-forward' ? null : this.#mixer(name, differences, rotary),
@@ -161,6 +182,7 @@ class RowDesigner {
       afterAttentionNorm: normOf(names.afterAttentionNorm),
       afterFeedForwardNorm: normOf(names.afterFeedForwardNorm),
       residualScale,
+      ...last,
     };
   }
 
@@ -176,18 +198,20 @@ class RowDesigner {
     differences: LayerDifferences,
     rotary: AttentionDesign['rotary'],
   ): AttentionDesign {
-    const { heads, kvHeads, headSize } = this.#sizes;
-    const { sinks, queryNorm, keyNorm } = this.#names;
+    const { heads, kvHeads, headSize } = { ...this.#sizes, ...differences.sizes };
+    const { sinks, queryNorm, keyNorm, value } = { ...this.#names, ...differences.names };
     return {
       kind: 'attention',
+      sharedWith: differences.sharedWith ?? null,
       heads,
       kvHeads,
       headSize,
-      ...this.#inputs(name),
+      ...this.#inputs(name, value),
       output: this.#stored(`${name}.${this.#names.output}`, this.#biases.output),
       clip: null,
       queryNorm: this.#headNorm(`${name}.${queryNorm}`, heads),
       keyNorm: this.#headNorm(`${name}.${keyNorm}`, kvHeads),
+      valueNorm: this.#d.normedValues ? { ...this.#norm(''), over: 'head', weight: null } : null,
       normPlace: 'before-rotary',
       queryScaling: null,
       softCap: null,
@@ -200,10 +224,10 @@ class RowDesigner {
     };
   }
 
-  #inputs(name: string): Pick<AttentionDesign, 'latent' | 'query' | 'key' | 'value' | 'gate'> {
+  #inputs(name: string, value: string): Pick<AttentionDesign, 'latent' | 'query' | 'key' | 'value' | 'gate'> {
     const { fused = null, transposed = false, gatedHeads = false, projections } = this.#d;
     if (projections !== undefined) return { ...projections(name), gate: null };
-    const { query, key, value, qkv } = this.#names;
+    const { query, key, qkv } = this.#names;
     const of = (projection: string) => this.#stored(`${name}.${projection}`, this.#biases.qkv);
     const plain = { latent: null, key: of(key), value: of(value) };
     if (gatedHeads) {
@@ -224,9 +248,8 @@ class RowDesigner {
     return { latent: null, query: part('query'), key: part('key'), value: part('value'), gate: null };
   }
 
-  #mlp(name: string): MlpDesign {
+  #mlp(name: string, width = this.#sizes.width): MlpDesign {
     const { mlp = 'gated' } = this.#d;
-    const { width } = this.#sizes;
     const { gate, up, gateUp, down } = this.#names;
     const of = (projection: string) => this.#stored(`${name}.${projection}`, this.#biases.mlp);
     const half = (first: number): ProjectionDesign => {

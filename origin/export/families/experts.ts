@@ -91,6 +91,7 @@ function describeRouter(
     scale: 1,
     ...routing,
     groups,
+    ...(style.routerScales?.(layer) ?? { input: null, expertScales: null }),
   };
 }
 

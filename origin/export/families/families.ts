@@ -7,6 +7,7 @@ import type { DecoderRow } from './decoder-row.ts';
 import { describeRow, requireAttention } from './describe-row.ts';
 import { EXPERT_ROWS } from './expert-rows.ts';
 import { GEMMA_ROWS } from './gemma-rows.ts';
+import { GEMMA4_ROWS } from './gemma4-rows.ts';
 import { GPT_ROWS } from './gpt-rows.ts';
 import { knownValues } from './known-fields.ts';
 import { LATENT_ROWS } from './latent-rows.ts';
@@ -22,6 +23,7 @@ export const FAMILIES: readonly DecoderRow[] = [
   ...LLAMA_ROWS,
   ...LAYER_NORM_ROWS,
   ...GEMMA_ROWS,
+  ...GEMMA4_ROWS,
   ...EXPERT_ROWS,
   ...GPT_ROWS,
   ...ALIBI_ROWS,

@@ -1,5 +1,11 @@
 import { words } from '@continuo/shared/field-names.ts';
-import { type AttentionDesign, attentionsOf, type DecoderDesign } from './decoder-design.ts';
+import {
+  type AttentionDesign,
+  attentionsOf,
+  type DecoderDesign,
+  type LayerDesign,
+  type MlpDesign,
+} from './decoder-design.ts';
 import { activationNames } from './design-parts.ts';
 
 /**
@@ -25,9 +31,9 @@ export function knownValues(design: DecoderDesign): Values {
   const headSize = attention.latent?.sharedSize ?? attention.headSize;
   const norm =
     first!.attentionNorm ?? first!.attentionOutputNorm ?? first!.afterAttentionNorm ?? first!.feedForwardNorm;
-  const mlp = feedForward!.kind === 'mlp' ? feedForward! : feedForward!.experts[0]!;
-  const sparse = feedForwards.find(({ kind }) => kind === 'experts');
-  const experts = sparse?.kind === 'experts' ? [sparse.experts.length] : [0, 1];
+  const mlp = mlpOf(feedForward!);
+  const sparse = feedForwards.find(({ kind }) => kind !== 'mlp');
+  const experts = sparse === undefined ? [0, 1] : [expertsOf(sparse).length];
   return {
     ...sizesOf(design, mlp.width, headSize),
     ...rotaryOf(
@@ -55,6 +61,18 @@ export function knownValues(design: DecoderDesign): Values {
     ...each('scale_embeddings', design.embeddingScale !== 1),
     ...CONSTANTS,
   };
+}
+
+type FeedForward = NonNullable<LayerDesign['feedForward']>;
+
+function expertsOf(feedForward: FeedForward): readonly MlpDesign[] {
+  if (feedForward.kind === 'mlp') return [];
+  return feedForward.kind === 'experts' ? feedForward.experts : feedForward.experts.experts;
+}
+
+function mlpOf(feedForward: FeedForward): MlpDesign {
+  if (feedForward.kind === 'mlp') return feedForward;
+  return feedForward.kind === 'experts' ? feedForward.experts[0]! : feedForward.mlp;
 }
 
 const sizesOf = (design: DecoderDesign, width: number, headSize: number): Values => {

@@ -23,6 +23,8 @@ export interface RotaryOptions {
   readonly shortScale?: boolean;
   /** True if `alpha` of dynamic scaling makes the base larger at every length (HunYuan). */
   readonly growing?: boolean;
+  /** True if the type may be proportional: some pairs rotate, by the frequencies of the whole head. */
+  readonly proportional?: boolean;
   /** rope_scaling if config.json has neither object. */
   readonly otherwise?: Readonly<Record<string, unknown>>;
   /** Objects that are read; absent = rope_parameters, or the older rope_scaling. */
@@ -63,7 +65,8 @@ export function readRotary(fields: ConfigFields, options: RotaryOptions): Rotary
       ? 1
       : (eitherNumber(fields, parameters, 'partial_rotary_factor', partialField) ?? partial);
   const dimensions = Math.floor(headSize * share + 1e-6);
-  if (partial === undefined) parameters?.require('partial_rotary_factor', 1);
+  if (partial === undefined && rotaryType(parameters, options) !== 'proportional')
+    parameters?.require('partial_rotary_factor', 1);
   if (partial !== undefined && dimensions % 2 !== 0)
     throw new ModelError(
       `config.json: positions rotate ${dimensions} of ${headSize} dimensions of a head; supported is an even number`,
@@ -114,10 +117,11 @@ function scale(scaling: Scaling): Scaled {
 }
 
 /** @throws ModelError for an unknown type */
-function rotaryType(parameters: ConfigFields | null, { layerType }: RotaryOptions): string {
+function rotaryType(parameters: ConfigFields | null, options: RotaryOptions): string {
+  const { layerType, proportional = false } = options;
   if (parameters === null) return 'default';
   const name = layerType !== undefined || parameters.has('rope_type') ? 'rope_type' : 'type';
-  parameters.choice(name, KINDS, 'default');
+  parameters.choice(name, proportional ? KINDS : OTHER_KINDS, 'default');
   return parameters.text(name, 'default');
 }
 
@@ -136,11 +140,22 @@ const KINDS: Readonly<Record<string, (scaling: Scaling, parameters: ConfigFields
     const grown = base * parameters.number('alpha', 1) ** (dimensions / (dimensions - 2));
     return { base: grown, frequencies: frequenciesOf({ ...scaling, base: grown }), maxPositions };
   },
+  /** Pairs that are not rotated have the frequency 0. */
+  proportional: (scaling, parameters) => {
+    const rotated = Math.floor((parameters.number('partial_rotary_factor', 1) * scaling.headSize) / 2);
+    const factor = parameters.number('factor', 1);
+    const frequencies = frequenciesOf(scaling).map((frequency, pair) =>
+      pair < rotated ? Math.fround(frequency / factor) : 0,
+    );
+    return { frequencies };
+  },
   llama3,
   yarn,
   longrope,
   su: longrope,
 };
+
+const { proportional: _, ...OTHER_KINDS } = KINDS;
 
 /** baseⁱ: powers of the base for each pair. */
 const powersOf = ({ base, dimensions }: Scaling): number[] =>

@@ -2,6 +2,8 @@ import {
   DEFAULT_NAMES,
   LAST_POSITIONS,
   layerName,
+  SHARED_KEY,
+  SHARED_VALUE,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
 import type { AttentionDesign, ProjectionDesign, RotaryDesign } from '../families/decoder-design.ts';
@@ -10,6 +12,7 @@ import { projectLatent, withoutPadding } from './latent-attention.ts';
 import {
   type GraphContext,
   haveSameFormat,
+  nameOf,
   splitLast,
   trimmed,
   vectorTensor,
@@ -33,8 +36,17 @@ export function writeAttention(
 ): string {
   const { graph, type } = context;
   const { heads, kvHeads, headSize, rotary } = design;
+  const { latent, sharedWith } = design;
+  if (sharedWith !== null)
+    return writeSharedAttention(
+      context,
+      positions,
+      design,
+      { own: layer, readLayer: sharedWith },
+      input,
+      hidden,
+    );
   const inside = rotary !== null && rotatesInside(design, rotary);
-  const { latent } = design;
   const projected =
     latent === null
       ? project(context, design, input, hidden)
@@ -74,6 +86,45 @@ export function writeAttention(
   return writeLinear(context, gated, [design.output], width, [hidden]);
 }
 
+/**
+ * Attention to the keys and values of an earlier layer, which has written those of the run already. The
+ * operator reads keys and values of no positions for it.
+ */
+function writeSharedAttention(
+  context: GraphContext,
+  positions: Positions,
+  design: AttentionDesign,
+  { own, readLayer }: { readonly own: number; readonly readLayer: number },
+  input: string,
+  hidden: number,
+): string {
+  const { graph, type } = context;
+  const { heads, kvHeads, headSize, rotary, queryNorm } = design;
+  const width = heads * headSize;
+  const projected = writeLinear(context, input, [design.query], hidden, [width]);
+  const normed =
+    queryNorm === null ? projected : writeHeadNorm(context, projected, queryNorm, heads, headSize);
+  const query = rotary === null ? normed : rotate(context, positions, rotary, normed, heads, headSize);
+  const bounds = [graph.integers(0, 0), graph.integers(0, kvHeads * headSize), graph.integers(1, 2)];
+  const none = graph.node('Slice', [query, ...bounds]);
+  const past = [DEFAULT_NAMES.presentKey, DEFAULT_NAMES.presentValue].map((name) =>
+    layerName(name, readLayer),
+  );
+  const bound = [SHARED_KEY, SHARED_VALUE].map((name) => {
+    const dimensions = ['batch_size', kvHeads, 'total_sequence_length', headSize];
+    graph.output({ name: layerName(name, own), elementType: WeightType[type], dimensions });
+    return layerName(name, own);
+  });
+  const inputs = [query, none, none, ...past, LAST_POSITIONS, TOTAL_LENGTH];
+  const attended = graph.node('GroupQueryAttention', inputs, {
+    microsoft: true,
+    outputs: [graph.newName('attended'), ...bound],
+    integers: { num_heads: heads, kv_num_heads: kvHeads, local_window_size: design.window ?? -1 },
+    floats: { scale: design.scale },
+  });
+  return writeLinear(context, attended, [design.output], width, [hidden]);
+}
+
 /** Multiplies the results of attention by their gate. */
 function opened(
   context: GraphContext,
@@ -97,6 +148,15 @@ function rotatesInside(design: AttentionDesign, { frequencies }: RotaryDesign): 
 /** Queries, keys and values in one tensor if their weights can be one matrix, else in three. */
 function project(context: GraphContext, design: AttentionDesign, input: string, hidden: number): string[] {
   const { query, key, value } = design;
+  if (nameOf(value.weight) === nameOf(key.weight)) {
+    const sizes = sizesOf(design).slice(0, 2);
+    const [queries = '', keys = ''] = splitLast(
+      context.graph,
+      writeLinear(context, input, [query, key], hidden, sizes),
+      sizes,
+    );
+    return [queries, keys, keys];
+  }
   const sizes = sizesOf(design);
   const projections = [query, key, value];
   const packed = haveSameFormat(context, projections, hidden, sizes);
@@ -105,6 +165,25 @@ function project(context: GraphContext, design: AttentionDesign, input: string, 
     : projections.map((projection, index) =>
         writeLinear(context, input, [projection], hidden, [sizes[index]!]),
       );
+}
+
+function rotate(
+  { graph }: GraphContext,
+  positions: Positions,
+  rotary: RotaryDesign,
+  input: string,
+  heads: number,
+  headSize: number,
+): string {
+  const rotated = rotary.frequencies.length * 2;
+  return graph.node('RotaryEmbedding', [input, positions.ids(), ...positions.tables(rotary)], {
+    microsoft: true,
+    integers: {
+      interleaved: rotary.interleaved ? 1 : 0,
+      num_heads: heads,
+      rotary_embedding_dim: rotated === headSize ? 0 : rotated,
+    },
+  });
 }
 
 /** Limits of values follow norms (OLMoE). */
@@ -128,30 +207,21 @@ function prepare(
   rotary: RotaryDesign | null,
 ): string[] {
   const { graph } = context;
-  const { queryNorm, keyNorm, queryScaling, heads, kvHeads, headSize } = design;
+  const { queryNorm, keyNorm, valueNorm, queryScaling, heads, kvHeads, headSize } = design;
   const changes = queryNorm !== null || keyNorm !== null || rotary !== null || queryScaling !== null;
   if (projected.length === 1 && !changes) return [clipped(context, design, projected[0]!), '', ''];
   const parts = projected.length === 1 ? splitLast(context.graph, projected[0]!, sizesOf(design)) : projected;
   const [query = '', key = '', value = ''] = parts;
   const norm = (name: string, of: AttentionDesign['queryNorm'], count: number) =>
     clipped(context, design, of === null ? name : writeHeadNorm(context, name, of, count, headSize));
-  const rotate = (name: string, count: number) => {
-    if (rotary === null) return name;
-    return graph.node('RotaryEmbedding', [name, positions.ids(), ...positions.tables(rotary)], {
-      microsoft: true,
-      integers: {
-        interleaved: rotary.interleaved ? 1 : 0,
-        num_heads: count,
-        rotary_embedding_dim: rotary.frequencies.length * 2 === headSize ? 0 : rotary.frequencies.length * 2,
-      },
-    });
-  };
+  const rotated = (name: string, count: number) =>
+    rotary === null ? name : rotate(context, positions, rotary, name, count, headSize);
   const both = (name: string, of: AttentionDesign['queryNorm'], count: number) =>
     design.normPlace === 'before-rotary'
-      ? rotate(norm(name, of, count), count)
-      : norm(rotate(name, count), of, count);
+      ? rotated(norm(name, of, count), count)
+      : norm(rotated(name, count), of, count);
   const queries = both(query, queryNorm, heads);
   const scaled =
     queryScaling === null ? queries : graph.node('Mul', [queries, positions.queryFactors(queryScaling)]);
-  return [scaled, both(key, keyNorm, kvHeads), clipped(context, design, value)];
+  return [scaled, both(key, keyNorm, kvHeads), norm(value, valueNorm, kvHeads)];
 }

@@ -4,18 +4,26 @@ import {
   LOGITS_INDEX,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
-import type { DecoderDesign, LayerDesign, MixerDesign, ParallelDesign } from '../families/decoder-design.ts';
+import {
+  type DecoderDesign,
+  keepsCache,
+  type LayerDesign,
+  type MixerDesign,
+  type MlpAndExpertsDesign,
+  type ParallelDesign,
+} from '../families/decoder-design.ts';
 import { writeAttention } from './attention.ts';
 import { writeConvolution } from './convolution.ts';
 import { writeEmbedding, writeHead } from './embedding.ts';
 import { writeExperts } from './experts.ts';
 import { writeMlp } from './feed-forward.ts';
 import { WeightType } from './graph-builder.ts';
-import type { GraphContext } from './linear.ts';
+import { type GraphContext, vectorTensor } from './linear.ts';
 import { writeLinearAttention } from './linear-attention.ts';
 import { type ResidualStream, writeOptionalNorm, writeSumAndNorm } from './norms.ts';
 import { Positions } from './positions.ts';
 import { writeStateSpace } from './state-space.ts';
+import { writeTokenInput, writeTokenInputs } from './token-inputs.ts';
 
 /**
  * Writes a decoder as the runners want it: lengths instead of a mask, logits of the positions in
@@ -33,11 +41,15 @@ export function writeDecoder(context: GraphContext, design: DecoderDesign): void
   const dimensions = ['logit_rows', design.vocabulary];
   graph.output({ name: DEFAULT_NAMES.logits, elementType: float32, dimensions });
   const positions = new Positions(context, design.maxPositions);
-  const first = { sum: writeEmbedding(context, positions, design, ids), branch: null };
+  const embedded = writeEmbedding(context, positions, design, ids);
+  const tokenInputs = design.tokenInputs === null ? [] : writeTokenInputs(context, design, ids, embedded);
+  const first = { sum: embedded, branch: null };
   let [stream, mixers]: [ResidualStream, number] = [first, 0];
-  for (const layer of design.layers) {
-    stream = writeLayer(context, positions, layer, mixers, stream, design.hidden);
-    if (layer.attention !== null) mixers += 1;
+  for (const [index, layer] of design.layers.entries()) {
+    const place = keepsCache(layer) ? mixers : index;
+    const after = writeLayer(context, positions, layer, place, stream, design.hidden);
+    stream = writeLayerEnd(context, layer, after, tokenInputs[index], design.hidden);
+    if (keepsCache(layer)) mixers += 1;
   }
   const { sum } = writeSumAndNorm(context, stream, null, design.hidden);
   const rows = graph.node('Reshape', [sum, graph.integers(-1, design.hidden)]);
@@ -48,7 +60,7 @@ export function writeDecoder(context: GraphContext, design: DecoderDesign): void
 
 /**
  * Returns the residual stream after the layer.
- * @param index of its KV or state among those of all layers
+ * @param index of its KV or state among those of all layers; of a layer without, among all layers
  */
 function writeLayer(
   context: GraphContext,
@@ -63,29 +75,69 @@ function writeLayer(
   const { attention, feedForward } = layer;
   if (attention === null) {
     const { sum, normed } = writeSumAndNorm(context, stream, layer.feedForwardNorm, hidden);
-    return { sum, branch: scaled(context, writeFeedForward(context, feedForward!, normed, hidden), layer) };
+    const fed = writeFeedForward(context, feedForward!, { sum, input: normed }, hidden);
+    return { sum, branch: scaled(context, fed, layer) };
   }
   const before = writeSumAndNorm(context, stream, layer.attentionNorm, hidden);
   const mixed = writeMixer(context, positions, attention, index, before.normed, hidden);
   const branch = scaled(context, norm(mixed, layer.attentionOutputNorm), layer);
   if (feedForward === null) return { sum: before.sum, branch };
-  const { sum, input } = writeMiddle(context, layer, before, branch, hidden);
-  const fed = writeFeedForward(context, feedForward, input, hidden);
+  const middle = writeMiddle(context, layer, before, branch, hidden);
+  const { sum } = middle;
+  const fed = writeFeedForward(context, feedForward, middle, hidden);
   const result = scaled(context, norm(fed, layer.feedForwardOutputNorm), layer);
   if (layer.afterFeedForwardNorm === null) return { sum, branch: result };
   const after = writeSumAndNorm(context, { sum, branch: result }, layer.afterFeedForwardNorm, hidden);
   return { sum: after.normed, branch: null };
 }
 
-const writeFeedForward = (
+/** Adds what follows the feed-forward layer: the vector of each token, and the factor of the stream. */
+function writeLayerEnd(
+  context: GraphContext,
+  { tokenInput, outputScale }: LayerDesign,
+  stream: ResidualStream,
+  vector: string | undefined,
+  hidden: number,
+): ResidualStream {
+  if (tokenInput === null && outputScale === null) return stream;
+  let { sum } = writeSumAndNorm(context, stream, null, hidden);
+  if (tokenInput !== null)
+    sum = context.graph.node('Add', [sum, writeTokenInput(context, tokenInput, sum, vector!, hidden)]);
+  if (outputScale !== null) sum = context.graph.node('Mul', [sum, vectorTensor(context, outputScale, 1)]);
+  return { sum, branch: null };
+}
+
+/** What a feed-forward layer reads: the residual stream, and its norm. */
+interface FeedForwardInput {
+  readonly sum: string;
+  readonly input: string;
+}
+
+function writeFeedForward(
   context: GraphContext,
   design: NonNullable<LayerDesign['feedForward']>,
-  input: string,
+  { sum, input }: FeedForwardInput,
   hidden: number,
-): string =>
-  design.kind === 'mlp'
-    ? writeMlp(context, design, input, hidden)
-    : writeExperts(context, design, input, hidden);
+): string {
+  if (design.kind === 'mlp') return writeMlp(context, design, input, hidden);
+  if (design.kind === 'experts') return writeExperts(context, design, input, hidden);
+  return writeMlpAndExperts(context, design, { sum, input }, hidden);
+}
+
+function writeMlpAndExperts(
+  context: GraphContext,
+  { mlp, mlpOutputNorm, experts, expertsNorm, expertsOutputNorm }: MlpAndExpertsDesign,
+  { sum, input }: FeedForwardInput,
+  hidden: number,
+): string {
+  const fed = writeMlp(context, mlp, input, hidden);
+  const read = writeOptionalNorm(context, sum, expertsNorm, hidden);
+  const chosen = writeExperts(context, experts, read, hidden, sum);
+  return context.graph.node('Add', [
+    writeOptionalNorm(context, fed, mlpOutputNorm, hidden),
+    writeOptionalNorm(context, chosen, expertsOutputNorm, hidden),
+  ]);
+}
 
 function writeMixer(
   context: GraphContext,
@@ -131,7 +183,7 @@ function writeMiddle(
   before: { readonly sum: string; readonly normed: string },
   branch: string,
   hidden: number,
-): { readonly sum: string; readonly input: string } {
+): FeedForwardInput {
   const { residual, feedForwardNorm, afterAttentionNorm } = layer;
   const stream = { sum: before.sum, branch };
   if (residual === 'sequential' && afterAttentionNorm === null) {

@@ -1,4 +1,4 @@
-import type { DecoderDesign } from '../families/decoder-design.ts';
+import type { DecoderDesign, Weight } from '../families/decoder-design.ts';
 import { WeightType } from './graph-builder.ts';
 import {
   blockFormat,
@@ -25,7 +25,7 @@ export function writeEmbedding(
   const { graph, type } = context;
   const { hidden, embeddingScale, embeddingProjection, learnedPositions } = design;
   const width = embeddingWidth(context, design);
-  let vectors = gatherRows(context, design, ids, width);
+  let vectors = gatherRows(context, design.embedding, ids, design.vocabulary, width);
   if (embeddingScale !== 1) vectors = graph.node('Mul', [vectors, graph.scalar(embeddingScale, type)]);
   if (embeddingProjection !== null) {
     vectors = writeLinear(context, vectors, [embeddingProjection.into], width, [hidden]);
@@ -46,17 +46,24 @@ function embeddingWidth({ weights }: GraphContext, design: DecoderDesign): numbe
   return weights.widthOf(design.embedding);
 }
 
-function gatherRows(context: GraphContext, design: DecoderDesign, ids: string, width: number): string {
+/** Writes the rows [batch, sequence, width] of a table. */
+export function gatherRows(
+  context: GraphContext,
+  table: Weight,
+  ids: string,
+  count: number,
+  width: number,
+): string {
   const { graph } = context;
-  const matrix = context.weights.open(design.embedding, 'matrix', design.vocabulary, width);
-  const name = nameOf(design.embedding);
+  const matrix = context.weights.open(table, 'matrix', count, width);
+  const name = nameOf(table);
   const format = blockFormat(context, matrix, MIN_BITS);
   // GatherBlockQuantized reads rows of exactly `width` values, MatMulNBits rows of whole blocks.
   if (format === null || width % format.blockSize !== 0) {
-    return graph.node('Gather', [floatTensor(context, name, matrix, [design.vocabulary, width]), ids]);
+    return graph.node('Gather', [floatTensor(context, name, matrix, [count, width]), ids]);
   }
   const [levels, scales] = blockTensors(context, name, matrix, format);
-  const dimensions = [design.vocabulary, (width * format.bits) / 8];
+  const dimensions = [count, (width * format.bits) / 8];
   const rows = graph.alias({ name: `${levels}/rows`, type: 'uint8', dimensions }, levels);
   return graph.node('GatherBlockQuantized', [rows, ids, scales], {
     microsoft: true,

@@ -2,22 +2,26 @@ import type { ExpertsDesign, RouterDesign, SparseMixer } from '../families/decod
 import { writeMlp } from './feed-forward.ts';
 import { WeightType } from './graph-builder.ts';
 import { type GraphContext, nameOf, vectorTensor, writeLinear, writeMatMul } from './linear.ts';
+import { writeOptionalNorm } from './norms.ts';
 
 /**
  * Writes a mixture of experts over [batch, sequence, hidden] in plain operators. Each expert is a branch that
  * runs only if a token has chosen it, on the tokens that have. One unused row is added, because a single row
  * may use a kernel that rounds differently. Results are summed in the order of experts, so a row keeps its
  * bits in any batch (docs/decisions/0022-own-exporter.md).
+ * @param routed what the router reads
  */
 export function writeExperts(
   context: GraphContext,
   design: ExpertsDesign,
   input: string,
   hidden: number,
+  routed = input,
 ): string {
   const { graph, type } = context;
-  const rows = graph.node('Reshape', [input, graph.integers(-1, hidden)]);
-  const shares = writeShares(context, design, rows, hidden);
+  const toRows = (name: string) => graph.node('Reshape', [name, graph.integers(-1, hidden)]);
+  const rows = toRows(input);
+  const shares = writeShares(context, design, routed === input ? rows : toRows(routed), hidden);
   const count = design.experts.length;
   const parts = (of: string, axis: number) => {
     const outputs = design.experts.map(() => graph.newName('expert'));
@@ -25,7 +29,9 @@ export function writeExperts(
     return outputs;
   };
   const columns = parts(shares, 1);
-  const largest = graph.node('ReduceMax', [shares, graph.integers(0)], { integers: { keepdims: 0 } });
+  // Factors of experts may be negative.
+  const used = design.router.expertScales === null ? shares : graph.node('Abs', [shares]);
+  const largest = graph.node('ReduceMax', [used, graph.integers(0)], { integers: { keepdims: 0 } });
   const isChosen = graph.node('Greater', [largest, graph.scalar(0, type)]);
   const chosen = parts(isChosen, 0);
   // ScatterND adds in single precision only.
@@ -49,8 +55,8 @@ export function writeExperts(
     });
   }, nothing);
   const shared = design.shared === null ? null : writeShared(context, design.shared, rows, hidden);
-  const routed = cast(sum, type, 'float32');
-  const all = shared === null ? routed : graph.node('Add', [routed, shared]);
+  const mixed = cast(sum, type, 'float32');
+  const all = shared === null ? mixed : graph.node('Add', [mixed, shared]);
   return graph.node('Reshape', [all, graph.node('Shape', [input])]);
 }
 
@@ -80,7 +86,8 @@ function writeShares(
   const bias = projection.bias === null ? null : vectorTensor(context, projection.bias, count);
   // Rounded weights would choose other experts.
   const exact = { ...context, precision: type === 'float16' ? 'fp16' : 'fp32' } as const;
-  const logits = writeMatMul(exact, rows, nameOf(projection.weight), matrix, bias);
+  const read = routerInput(context, router, rows, hidden);
+  const logits = writeMatMul(exact, read, nameOf(projection.weight), matrix, bias);
   if (typeof router.scores === 'object') return writeMixedShares(context, router.scores, logits);
   const scores =
     router.scores === 'sigmoid'
@@ -93,7 +100,15 @@ function writeShares(
   }
   if (scale !== 1) shares = graph.node('Mul', [shares, graph.scalar(scale, type)]);
   const none = graph.node('Mul', [scores, graph.scalar(0, type)]);
-  return graph.node('ScatterElements', [none, indices, shares], { integers: { axis: 1 } });
+  const scattered = graph.node('ScatterElements', [none, indices, shares], { integers: { axis: 1 } });
+  if (router.expertScales === null) return scattered;
+  return graph.node('Mul', [scattered, vectorTensor(context, router.expertScales, count)]);
+}
+
+function routerInput(context: GraphContext, { input }: RouterDesign, rows: string, hidden: number): string {
+  if (input === null) return rows;
+  const normed = writeOptionalNorm(context, rows, input.norm, hidden);
+  return context.graph.times(normed, input.factor, context.type);
 }
 
 function writeMixedShares({ graph, type }: GraphContext, { reach }: SparseMixer, logits: string): string {

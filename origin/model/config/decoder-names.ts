@@ -38,6 +38,13 @@ export const LOGITS_TO_KEEP = 'num_logits_to_keep';
 /** Boolean input [1] of a merged export; false runs the branch without a past. */
 export const USE_CACHE_BRANCH = 'use_cache_branch';
 
+/**
+ * In graphs of origin/export: outputs of a layer without KV of its own, bound to the KV that it reads. The
+ * operator for attention demands them and writes nothing there.
+ */
+export const SHARED_KEY = 'shared.%d.key';
+export const SHARED_VALUE = 'shared.%d.value';
+
 /** States in graphs of origin/export: the last inputs of a convolution, [batch, channels, positions]. */
 export const PAST_CONVOLUTION = 'past_states.%d.convolution';
 export const PRESENT_CONVOLUTION = 'present_states.%d.convolution';

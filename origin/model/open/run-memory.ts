@@ -47,7 +47,9 @@ export function runBytes(
   prefillChunk: number,
   graph: OnnxGraph,
 ): number {
-  const { vocabularySize, kvHeads, headSize } = decoder;
+  const { vocabularySize, kv } = decoder;
+  const headSize = Math.max(...kv.map((tensor) => tensor.headSize));
+  const kvHeads = Math.max(...kv.map((tensor) => tensor.heads));
   const { widest, heads, quantized } = runSizes(graph, decoder);
   const rows = Math.max(slots, prefillChunk);
   // And those of the graphs' rows, which stay.

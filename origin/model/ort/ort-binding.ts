@@ -63,11 +63,11 @@ export class OrtBinding {
     this.#withValue(name, tensor, (value) => this.#api.BindOutput(this.handle, name, value));
   }
 
-  /** Binds `input` and `output` to the same memory. */
-  inPlace(input: string, output: string, tensor: BoundTensor): void {
+  /** Binds `input` and `outputs` to the same memory. */
+  inPlace(input: string, outputs: readonly string[], tensor: BoundTensor): void {
     this.#withValue(input, tensor, (value) => {
       this.#api.BindInput(this.handle, input, value);
-      this.#api.BindOutput(this.handle, output, value);
+      for (const output of outputs) this.#api.BindOutput(this.handle, output, value);
     });
   }
 

@@ -16,7 +16,13 @@ import {
 } from '../config/decoder-names.ts';
 import type { ModelConfig } from '../config/model-config.ts';
 import type { SizeName } from '../config/size-names.ts';
-import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
+import {
+  ElementType,
+  type GraphNode,
+  type GraphTensor,
+  type OnnxGraph,
+  withBranches,
+} from '../onnx/onnx-graph.ts';
 import { positionLimit } from './position-limit.ts';
 import type { StateTensor } from './state-cache.ts';
 
@@ -24,13 +30,23 @@ import type { StateTensor } from './state-cache.ts';
 
 type KvType = 'float32' | 'float16';
 
-interface KvTensor {
+interface GraphTensors {
+  readonly inputs: ReadonlyMap<string, GraphTensor>;
+  readonly outputs: ReadonlyMap<string, GraphTensor>;
+}
+
+export interface KvTensor {
   readonly past: string;
   readonly present: string;
+  /** Outputs of layers that read this tensor and have none of their own: the same memory. */
+  readonly shared: readonly string[];
+  readonly heads: number;
+  readonly headSize: number;
 }
 
 export interface DecoderInterface {
   readonly layers: number;
+  /** Of the first layer with attention; others may have their own. */
   readonly kvHeads: number;
   readonly headSize: number;
   readonly kvType: KvType;
@@ -73,6 +89,9 @@ const STATES = [
 /** Scales of an 8-bit or 4-bit KV cache, as onnxruntime-genai's builder names them. */
 const SCALE_INPUT = /\.(key|value)_scale$/;
 
+/** Place of the past keys among the inputs of GroupQueryAttention. */
+const PAST_KEY_INPUT = 3;
+
 const RMS_NORMALIZATION = /^(Skip)?SimplifiedLayerNormalization$/;
 
 const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul']);
@@ -93,17 +112,22 @@ export function describeDecoder(
   requireKnownInputs(inputs, tokenInput, names);
   requireLayerNorm(graph, config);
   const attentions = graph.nodes.filter(({ operator }) => operator === 'GroupQueryAttention');
+  // Layers that read the KV of an earlier one have none.
+  const ownKv = attentions.filter((node) => !outputs.has(node.inputs[PAST_KEY_INPUT] ?? ''));
   const pastKeys = [...inputs.keys()].filter((name) => isLayerName(names.pastKey, name));
   const states = stateTensors(inputs, outputs);
-  const withKv = attentions.length > 0 ? attentions.length : pastKeys.length;
+  const withKv = ownKv.length > 0 ? ownKv.length : pastKeys.length;
   if (withKv === 0) throw new Error(`lacks the input ${layerName(names.pastKey, 0)}`);
   const attending = new Set(pastKeys.map((name) => layerOf(names.pastKey, name)));
   const withState = stateLayers(inputs);
   const layers = withKv + withState.filter((layer) => !attending.has(layer)).length;
   expectEqual('layers', layers, config.layers, 'num_hidden_layers', config);
 
-  const kv = kvTensors(layers, inputs, outputs, names);
-  const { kvHeads, headSize, kvType } = kvShape(kv, inputs, config);
+  const kv = kvTensors(layers, { inputs, outputs }, names, config).map((tensor) => ({
+    ...tensor,
+    shared: attentions.flatMap((node) => sharedOutputs(node, tensor.present)),
+  }));
+  const { kvHeads, headSize, kvType } = kvShape(kv, inputs);
   expectEqual('KV heads', kvHeads, config.kvHeads, 'num_key_value_heads', config);
   if (config.headSize !== null) expectEqual('head size', headSize, config.headSize, 'head_dim', config);
   const heads = attentions[0]?.integers.get('num_heads') ?? config.attentionHeads;
@@ -228,13 +252,19 @@ function stateTensors(
   });
 }
 
+/** The outputs of an attention that are bound to a tensor which it reads. */
+const sharedOutputs = ({ inputs, outputs }: GraphNode, present: string): string[] =>
+  [PAST_KEY_INPUT, PAST_KEY_INPUT + 1].flatMap((place) =>
+    inputs[place] === present ? (outputs[place - PAST_KEY_INPUT + 1] ?? []) : [],
+  );
+
 function kvTensors(
   layers: number,
-  inputs: ReadonlyMap<string, GraphTensor>,
-  outputs: ReadonlyMap<string, GraphTensor>,
+  { inputs, outputs }: GraphTensors,
   names: DecoderNames,
-): KvTensor[] {
-  const kv: KvTensor[] = [];
+  config: ModelConfig,
+): Omit<KvTensor, 'shared'>[] {
+  const kv: Omit<KvTensor, 'shared'>[] = [];
   const withState = stateLayers(inputs);
   for (let layer = 0; layer < layers; layer++) {
     if (withState.includes(layer) && !inputs.has(layerName(names.pastKey, layer))) continue;
@@ -245,9 +275,10 @@ function kvTensors(
     for (const [pastTemplate, presentTemplate] of templates) {
       const past = layerName(pastTemplate, layer);
       const present = layerName(presentTemplate, layer);
-      if (!inputs.has(past)) throw new Error(`lacks the input ${past}`);
+      const input = inputs.get(past);
+      if (input === undefined) throw new Error(`lacks the input ${past}`);
       if (!outputs.has(present)) throw new Error(`lacks the output ${present}`);
-      kv.push({ past, present });
+      kv.push({ past, present, ...kvSizes(input, config) });
     }
   }
   const surplus = [...inputs.keys()].filter(
@@ -259,41 +290,49 @@ function kvTensors(
 }
 
 /**
- * Requires that all KV tensors are [batch, kvHeads, positions, headSize] of one type. onnxruntime-genai's
- * builder writes headSize as the symbol kv_cache_dim since 0.15; it is then the configuration's.
+ * Requires that a KV tensor is [batch, heads, positions, headSize]. onnxruntime-genai's builder writes
+ * headSize as the symbol kv_cache_dim since 0.15; it is then the configuration's.
  */
+function kvSizes(
+  { name, dimensions }: GraphTensor,
+  config: ModelConfig,
+): Pick<KvTensor, 'heads' | 'headSize'> {
+  const [, heads, , lastDimension] = dimensions;
+  const headSize = typeof lastDimension === 'string' ? configuredHeadSize(name, config) : lastDimension;
+  if (dimensions.length === 4 && typeof heads === 'number' && typeof headSize === 'number')
+    return { heads, headSize };
+  throw new Error(
+    `has an input ${name} that is not [batch, KV heads, positions, head size] with fixed sizes`,
+  );
+}
+
+/** Requires that all KV tensors are of one type, and in graphs of other exporters of one shape. */
 function kvShape(
   kv: readonly KvTensor[],
   inputs: ReadonlyMap<string, GraphTensor>,
-  config: ModelConfig,
 ): { kvHeads: number; headSize: number; kvType: KvType } {
-  const shapes = kv.map(({ past }) => {
-    const { elementType, dimensions } = inputs.get(past)!;
-    const [, kvHeads, , lastDimension] = dimensions;
-    const headSize = typeof lastDimension === 'string' ? configuredHeadSize(past, config) : lastDimension;
-    if (dimensions.length !== 4 || typeof kvHeads !== 'number' || typeof headSize !== 'number') {
-      throw new Error(
-        `has an input ${past} that is not [batch, KV heads, positions, head size] with fixed sizes`,
-      );
-    }
+  const types = kv.map(({ past }) => {
+    const { elementType } = inputs.get(past)!;
     if (elementType !== ElementType.float32 && elementType !== ElementType.float16) {
       throw new Error(`has an input ${past} that is neither float32 nor float16`);
     }
-    const kvType: KvType = elementType === ElementType.float16 ? 'float16' : 'float32';
-    return { kvHeads, headSize, kvType };
+    return elementType === ElementType.float16 ? 'float16' : 'float32';
   });
-  const first = shapes[0]!;
-  const different = shapes.findIndex(
-    (shape) =>
-      shape.kvHeads !== first.kvHeads || shape.headSize !== first.headSize || shape.kvType !== first.kvType,
+  const [first] = kv;
+  const { heads: kvHeads, headSize } = first!;
+  const sameShape = (a: KvTensor, b: KvTensor) => a.heads === b.heads && a.headSize === b.headSize;
+  // The values of a layer follow its keys.
+  const mayDiffer = (one: KvTensor, index: number) =>
+    readsRunInputs(inputs) && sameShape(one, kv[index ^ 1]!);
+  const other = kv.find(
+    (one, index) => types[index] !== types[0] || !(sameShape(one, first!) || mayDiffer(one, index)),
   );
-  if (different < 0) return first;
-  const [firstSize, differentSize] = [first.headSize, shapes[different]!.headSize];
+  if (other === undefined) return { kvHeads, headSize, kvType: types[0]! };
   const why =
-    firstSize === differentSize
+    other.headSize === headSize
       ? ''
-      : `; head sizes ${firstSize} and ${differentSize} in one model, as in multi-head latent attention (DeepSeek) or Gemma 4, are not supported`;
-  throw new Error(`has KV inputs of different shapes or types: ${kv[0]!.past}, ${kv[different]!.past}${why}`);
+      : `; head sizes ${headSize} and ${other.headSize} in one model, as in multi-head latent attention (DeepSeek) or Gemma 4, are not supported: build it from its published weights`;
+  throw new Error(`has KV inputs of different shapes or types: ${first!.past}, ${other.past}${why}`);
 }
 
 function configuredHeadSize(past: string, { headSize, source }: ModelConfig): number {

@@ -2,8 +2,8 @@ import { ElementType } from '../onnx/onnx-graph.ts';
 import type { DeviceTensor, OrtBinding } from '../ort/ort-binding.ts';
 import type { Pointer } from '../ort/ort-capi.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import type { DecoderInterface } from './decoder-interface.ts';
-import { bufferBytes, elementBytes, type KvLayout, type KvStore } from './kv-cache.ts';
+import type { DecoderInterface, KvTensor } from './decoder-interface.ts';
+import { elementBytes, type KvLayout, type KvStore, slotBytes } from './kv-cache.ts';
 import type { DeviceRows, KvCopier } from './kv-copier.ts';
 
 /** Positions [start, end) of a slot. */
@@ -13,11 +13,17 @@ interface SlotRange {
   readonly end: number;
 }
 
+interface KvBuffer extends KvTensor {
+  readonly address: Pointer;
+  /** Of one slot. */
+  readonly slotBytes: number;
+}
+
 /** Positions that are filled with zeros at a time. */
 const CLEARED_POSITIONS = 256;
 
 /**
- * Keys and values of every slot in device memory: one buffer [slots, kvHeads, contextLength, headSize] per
+ * Keys and values of every slot in device memory: one buffer [slots, heads, contextLength, headSize] per
  * layer and kind. It starts as zeros, because attention multiplies positions after a row's length by zero and
  * must not read NaN there.
  */
@@ -26,14 +32,20 @@ export class DeviceKvCache implements KvStore {
   readonly #copier: KvCopier;
   readonly #decoder: DecoderInterface;
   readonly #layout: KvLayout;
-  readonly #buffers: readonly Pointer[];
+  readonly #buffers: readonly KvBuffer[];
+  /** Buffers of one shape, which are copied together. */
+  readonly #groups: readonly (readonly KvBuffer[])[];
 
   constructor(memory: OrtDeviceMemory, copier: KvCopier, decoder: DecoderInterface, layout: KvLayout) {
     this.#memory = memory;
     this.#copier = copier;
     this.#decoder = decoder;
     this.#layout = layout;
-    this.#buffers = decoder.kv.map(() => memory.allocate(bufferBytes(layout, decoder)));
+    this.#buffers = decoder.kv.map((tensor) => {
+      const ofSlot = slotBytes(layout, tensor, decoder);
+      return { ...tensor, address: memory.allocate(layout.slots * ofSlot), slotBytes: ofSlot };
+    });
+    this.#groups = groupsOf(this.#buffers);
     this.#clear();
   }
 
@@ -42,12 +54,13 @@ export class DeviceKvCache implements KvStore {
   }
 
   bind(binding: OrtBinding, firstSlot: number, rows: number): void {
-    const { kv, kvHeads, headSize } = this.#decoder;
-    const { contextLength, positionBytes } = this.#layout;
-    const offset = (firstSlot * contextLength * positionBytes) / this.#buffers.length;
-    for (const [index, { past, present }] of kv.entries()) {
-      const dimensions = [rows, kvHeads, contextLength, headSize];
-      binding.inPlace(past, present, this.#tensor(index, dimensions, offset));
+    for (const buffer of this.#buffers) {
+      const dimensions = [rows, buffer.heads, this.#layout.contextLength, buffer.headSize];
+      binding.inPlace(
+        buffer.past,
+        [buffer.present, ...buffer.shared],
+        this.#tensor(buffer, dimensions, firstSlot),
+      );
     }
   }
 
@@ -58,19 +71,29 @@ export class DeviceKvCache implements KvStore {
   /** Copies to the same positions of a slot in another cache or this one. */
   copyTo(other: DeviceKvCache, { slot, start, end }: SlotRange, to: number): void {
     if (start === end) return;
-    this.#copier.copy(this.#rows(slot, start), other.#rows(to, start), this.#count(end - start));
+    for (const [index, group] of this.#groups.entries())
+      this.#copier.copy(
+        this.#rows(group, slot, start),
+        other.#rows(other.#groups[index]!, to, start),
+        countOf(group, end - start),
+      );
   }
 
   read(slot: number, start: number, end: number, bytes: Uint8Array): void {
     if (start === end) return;
-    this.#copier.read(this.#rows(slot, start), bytes, this.#count(end - start));
+    this.#eachGroup(bytes, end - start, (group, part) =>
+      this.#copier.read(this.#rows(group, slot, start), part, countOf(group, end - start)),
+    );
   }
 
   write(slot: number, start: number, parts: readonly Uint8Array[]): void {
     let first = start;
     for (const bytes of parts) {
       const length = bytes.length / this.positionBytes;
-      this.#copier.write(bytes, this.#rows(slot, first), this.#count(length));
+      const from = first;
+      this.#eachGroup(bytes, length, (group, part) =>
+        this.#copier.write(part, this.#rows(group, slot, from), countOf(group, length)),
+      );
       first += length;
     }
   }
@@ -87,26 +110,50 @@ export class DeviceKvCache implements KvStore {
     for (let slot = 1; slot < slots; slot++) this.copy(0, slot, contextLength);
   }
 
-  /** Views the buffers as matrices with one row per position and head. */
-  #rows(slot: number, start: number): DeviceRows {
-    const { kvHeads, headSize } = this.#decoder;
+  /** Visits the buffers of each shape with their part of `bytes`. */
+  #eachGroup(
+    bytes: Uint8Array,
+    length: number,
+    visit: (group: readonly KvBuffer[], part: Uint8Array) => void,
+  ): void {
+    let at = 0;
+    for (const group of this.#groups) {
+      const ofPosition = group.reduce(
+        (sum, buffer) => sum + buffer.slotBytes / this.#layout.contextLength,
+        0,
+      );
+      visit(group, bytes.subarray(at, at + length * ofPosition));
+      at += length * ofPosition;
+    }
+  }
+
+  /** Views buffers as matrices with one row per position and head. */
+  #rows(group: readonly KvBuffer[], slot: number, start: number): DeviceRows {
     const { slots, contextLength } = this.#layout;
-    const dimensions = [slots * kvHeads * contextLength, headSize];
-    const matrices = this.#buffers.map((_, index) => this.#tensor(index, dimensions, 0));
-    return { matrices, first: slot * kvHeads * contextLength + start, stride: contextLength };
+    const { heads, headSize } = group[0]!;
+    const dimensions = [slots * heads * contextLength, headSize];
+    const matrices = group.map((buffer) => this.#tensor(buffer, dimensions, 0));
+    return { matrices, first: slot * heads * contextLength + start, stride: contextLength };
   }
 
-  #count(length: number) {
-    return { heads: this.#decoder.kvHeads, length };
-  }
-
-  #tensor(index: number, dimensions: readonly number[], offset: number): DeviceTensor {
+  #tensor(buffer: KvBuffer, dimensions: readonly number[], firstSlot: number): DeviceTensor {
     return {
-      address: this.#memory.at(this.#buffers[index]!, offset),
+      address: this.#memory.at(buffer.address, firstSlot * buffer.slotBytes),
       elementType: ElementType[this.#decoder.kvType],
       elementBytes: elementBytes(this.#decoder),
       dimensions,
       memory: this.#memory.info,
     };
   }
+}
+
+const countOf = ([first]: readonly KvBuffer[], length: number) => ({ heads: first!.heads, length });
+
+function groupsOf(buffers: readonly KvBuffer[]): KvBuffer[][] {
+  const groups = new Map<string, KvBuffer[]>();
+  for (const buffer of buffers) {
+    const shape = `${buffer.heads} of ${buffer.headSize}`;
+    groups.set(shape, [...(groups.get(shape) ?? []), buffer]);
+  }
+  return [...groups.values()];
 }

@@ -1,3 +1,4 @@
+import { ModelError } from '../config/model-json.ts';
 import type { ModelRunner } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import { rowCopyGraph } from '../onnx/row-copy-graph.ts';
@@ -114,6 +115,8 @@ const waysOf = ({ capturesGraphs, device }: OrtSession): DeviceWays => ({
   staged: device.provider === 'webgpu',
   openCopier: ({ api }, { decoder }) => {
     if (device.provider === 'cuda') return new CudaKvCopier(openCudaDriver().copies(device.deviceId));
+    if (decoder.kv.some(({ headSize }) => headSize !== decoder.headSize))
+      throw new ModelError(`layers with heads of several sizes run only on the providers cpu and cuda`);
     const graph = rowCopyGraph(decoder.kv.length, ElementType[decoder.kvType]);
     return new OrtRowCopier(new OrtSession(api, graph, { threads: 1, directory: '', device }));
   },

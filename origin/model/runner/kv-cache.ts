@@ -4,7 +4,7 @@ import { type KvBytes, MEMORY_ADVICE } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
-import type { DecoderInterface } from './decoder-interface.ts';
+import type { DecoderInterface, KvTensor } from './decoder-interface.ts';
 import { bytesOfState } from './state-cache.ts';
 
 export interface KvLayout {
@@ -24,7 +24,7 @@ const MIB = 2 ** 20;
 export const inMiB = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
 
 export function kvLayout(decoder: DecoderInterface, slots: number, contextLength: number): KvLayout {
-  const positionBytes = decoder.kv.length * decoder.kvHeads * decoder.headSize * elementBytes(decoder);
+  const positionBytes = decoder.kv.reduce((sum, tensor) => sum + positionBytesOf(tensor, decoder), 0);
   const spareSlots = decoder.cache === 'concatenated' ? 1 : 0;
   const stateBytes = 2 * bytesOfState(decoder.states);
   const totalBytes = (slots + spareSlots) * (contextLength * positionBytes + stateBytes);
@@ -71,11 +71,13 @@ export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0
   );
 }
 
-/** Bytes of the keys, or values, of one layer. */
-export const bufferBytes = (
-  { slots, spareSlots, contextLength, positionBytes }: KvLayout,
-  { kv }: Pick<DecoderInterface, 'kv'>,
-): number => ((slots + spareSlots) * contextLength * positionBytes) / kv.length;
+/** Bytes of one position of the keys, or values, of one layer. */
+const positionBytesOf = ({ heads, headSize }: KvTensor, decoder: DecoderInterface): number =>
+  heads * headSize * elementBytes(decoder);
+
+/** Bytes of one slot of the keys, or values, of one layer. */
+export const slotBytes = ({ contextLength }: KvLayout, tensor: KvTensor, decoder: DecoderInterface): number =>
+  contextLength * positionBytesOf(tensor, decoder);
 
 /** Keys and values of every slot, in any memory. */
 export interface KvStore extends KvBytes {
@@ -85,45 +87,52 @@ export interface KvStore extends KvBytes {
   copy(from: number, to: number, end: number, start?: number): void;
 }
 
+interface KvBuffer extends KvTensor {
+  readonly bytes: Uint8Array;
+  readonly address: Pointer;
+  /** Of one slot. */
+  readonly slotBytes: number;
+}
+
 /**
- * Keys and values of every slot in CPU memory: one buffer [slots, kvHeads, contextLength, headSize] per layer
+ * Keys and values of every slot in CPU memory: one buffer [slots, heads, contextLength, headSize] per layer
  * and kind. GroupQueryAttention reads it as past and extends it in place as present.
  */
 export class KvCache implements KvStore {
   readonly #decoder: DecoderInterface;
   readonly #layout: KvLayout;
   readonly #api: OrtApi;
-  readonly #buffers: readonly { readonly bytes: Uint8Array; readonly address: Pointer }[];
+  readonly #buffers: readonly KvBuffer[];
 
   constructor(api: OrtApi, decoder: DecoderInterface, layout: KvLayout) {
     this.#decoder = decoder;
     this.#layout = layout;
     this.#api = api;
-    this.#buffers = decoder.kv.map(() => {
-      const bytes = new Uint8Array(new ArrayBuffer(bufferBytes(layout, decoder)));
-      return { bytes, address: api.addressOf(bytes) };
+    this.#buffers = decoder.kv.map((tensor) => {
+      const ofSlot = slotBytes(layout, tensor, decoder);
+      const bytes = new Uint8Array(new ArrayBuffer((layout.slots + layout.spareSlots) * ofSlot));
+      return { ...tensor, bytes, address: api.addressOf(bytes), slotBytes: ofSlot };
     });
   }
 
   bind(binding: OrtBinding, firstSlot: number, rows: number): void {
-    const { kv, kvHeads, headSize, kvType } = this.#decoder;
-    const tensor = {
-      elementType: ElementType[kvType],
-      elementBytes: elementBytes(this.#decoder),
-      dimensions: [rows, kvHeads, this.#layout.contextLength, headSize],
-    };
-    for (const [index, { past, present }] of kv.entries()) {
-      const { bytes, address } = this.#buffers[index]!;
-      const first = address + BigInt(firstSlot * this.#slotBytes);
-      binding.inPlace(past, present, { ...tensor, owner: bytes, address: first });
+    for (const { past, present, shared, heads, headSize, bytes, address, slotBytes: ofSlot } of this
+      .#buffers) {
+      binding.inPlace(past, [present, ...shared], {
+        elementType: ElementType[this.#decoder.kvType],
+        elementBytes: elementBytes(this.#decoder),
+        dimensions: [rows, heads, this.#layout.contextLength, headSize],
+        owner: bytes,
+        address: address + BigInt(firstSlot * ofSlot),
+      });
     }
   }
 
   copy(from: number, to: number, end: number, start = 0): void {
-    const distance = (to - from) * this.#slotBytes;
-    this.#eachRun(from, start, end, (run) =>
-      new Uint8Array(run.buffer, run.byteOffset + distance, run.length).set(run),
-    );
+    this.#eachRun(from, start, end, (run, _, { slotBytes: ofSlot }) => {
+      const place = run.byteOffset + (to - from) * ofSlot;
+      new Uint8Array(run.buffer, place, run.length).set(run);
+    });
   }
 
   get positionBytes(): number {
@@ -148,24 +157,23 @@ export class KvCache implements KvStore {
   }
 
   /** Visits positions [start, end) of a slot, one contiguous run per buffer and head, with its place. */
-  #eachRun(slot: number, start: number, end: number, visit: (run: Uint8Array, at: number) => void): void {
-    const { kvHeads } = this.#decoder;
-    const headBytes = this.#slotBytes / kvHeads;
-    const each = headBytes / this.#layout.contextLength;
+  #eachRun(
+    slot: number,
+    start: number,
+    end: number,
+    visit: (run: Uint8Array, at: number, buffer: KvBuffer) => void,
+  ): void {
     let at = 0;
-    for (const { bytes } of this.#buffers) {
-      for (let head = 0; head < kvHeads; head++) {
-        const first = slot * this.#slotBytes + head * headBytes;
-        const run = bytes.subarray(first + start * each, first + end * each);
-        visit(run, at);
+    for (const buffer of this.#buffers) {
+      const headBytes = buffer.slotBytes / buffer.heads;
+      const each = headBytes / this.#layout.contextLength;
+      for (let head = 0; head < buffer.heads; head++) {
+        const first = slot * buffer.slotBytes + head * headBytes;
+        const run = buffer.bytes.subarray(first + start * each, first + end * each);
+        visit(run, at, buffer);
         at += run.length;
       }
     }
-  }
-
-  /** Bytes of one slot in one buffer. */
-  get #slotBytes(): number {
-    return (this.#layout.contextLength * this.#layout.positionBytes) / this.#buffers.length;
   }
 }
 

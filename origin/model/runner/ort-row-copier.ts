@@ -26,7 +26,7 @@ export class OrtRowCopier implements KvCopier {
     binding.input(TO_ROWS, this.#indices(to, count, [1]));
     for (const [index, source] of from.matrices.entries()) {
       binding.input(sourceName(index), source);
-      binding.inPlace(targetName(index), resultName(index), to.matrices[index]!);
+      binding.inPlace(targetName(index), [resultName(index)], to.matrices[index]!);
     }
     this.#session.run(binding);
   }

@@ -6,8 +6,11 @@ import { expectSameBits, openRunner } from './built-model.ts';
 import { CASES } from './family-cases.ts';
 import { hashedCheckpoint } from './hashed-checkpoint.ts';
 
-/** Experts, sinks, ALiBi, windows, rotation outside of the attention, latent attention, sparse mixers. */
-const NAMES = ['olmoe', 'gpt_oss', 'bloom', 'gemma3', 'phi', 'deepseek_v2', 'deepseek_v3', 'phimoe'];
+/** Experts, sinks, ALiBi, windows, outer rotation, latent attention, sparse mixers, shared KV. */
+const NAMES = [
+  ...['olmoe', 'gpt_oss', 'bloom', 'gemma3', 'phi', 'deepseek_v2', 'deepseek_v3', 'phimoe'],
+  ...['gemma4_text', 'gemma4'],
+];
 const PRECISIONS = ['fp32', 'fp16', 'int8', 'int4'] as const;
 
 const cases = CASES.filter(({ name }) => NAMES.includes(name)).flatMap((one) =>

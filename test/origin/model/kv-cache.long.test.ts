@@ -27,7 +27,13 @@ const decoder: DecoderInterface = {
   couplesRows: false,
   readsRunInputs: false,
   states: [],
-  kv: Array.from({ length: 16 }, (_, i) => ({ past: `past.${i}`, present: `present.${i}` })),
+  kv: Array.from({ length: 16 }, (_, i) => ({
+    past: `past.${i}`,
+    present: `present.${i}`,
+    shared: [],
+    heads: 4,
+    headSize: 64,
+  })),
 };
 
 it('the cache needs slots × context × layers × 2 × KV heads × head size × element bytes', () => {

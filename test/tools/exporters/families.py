@@ -27,7 +27,7 @@ WINDOW = 48
 LONGEST = 200
 #: Lengths of the prompts that are continued, and positions whose logits are stored.
 PROMPTS = [1, 7, 48, 65, 130, 200]
-STORED = [0, 6, 48, 64, 129, 199]
+STORED = [6, 64, 199]
 NEW_TOKENS = 8
 #: The longest prompt of families with states, which have more positions.
 LONGEST_WITH_STATES = 300
@@ -152,6 +152,25 @@ CASES = {
                           model_type="gemma3_text", hidden_activation="gelu_pytorch_tanh"),
         vision_config=dict(hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
                            image_size=28, patch_size=14, model_type="siglip_vision_model"),
+    ),
+    "gemma4_text": sizes(head=64, heads=4, kv=2, layers=7, global_head_dim=96, num_kv_shared_layers=3,
+                         hidden_size_per_layer_input=24, vocab_size_per_layer_input=VOCABULARY, sliding_window=WINDOW,
+                         use_double_wide_mlp=True, final_logit_softcapping=5.0, hidden_activation="gelu_pytorch_tanh",
+                         layer_types=["sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+                                      "full_attention", "sliding_attention", "full_attention"]),
+    "gemma4": dict(
+        image_token_id=VOCABULARY - 1, video_token_id=VOCABULARY - 2, audio_token_id=VOCABULARY - 3,
+        boi_token_id=VOCABULARY - 4, eoi_token_id=VOCABULARY - 4, boa_token_id=VOCABULARY - 4,
+        eoa_token_index=VOCABULARY - 4, tie_word_embeddings=True,
+        text_config=sizes(head=48, heads=6, kv=3, layers=6, global_head_dim=80, num_global_key_value_heads=2,
+                          attention_k_eq_v=True, hidden_size_per_layer_input=0, sliding_window=WINDOW,
+                          enable_moe_block=True, num_experts=7, top_k_experts=3, moe_intermediate_size=40,
+                          vocab_size=VOCABULARY, model_type="gemma4_text", use_bidirectional_attention="vision",
+                          rope_parameters=dict(
+                              sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+                              full_attention=dict(rope_type="proportional", partial_rotary_factor=0.5,
+                                                  rope_theta=1e6))),
+        vision_config=None, audio_config=None,
     ),
     "phi": square(heads=3, head=80, kv=3, partial_rotary_factor=0.4, hidden_act="gelu_new"),
     "phi-norm": square(heads=4, head=64, kv=2, partial_rotary_factor=0.5, qk_layernorm=True),
@@ -385,9 +404,13 @@ def mixed(values):
 
 def centre_and_amplitude(family, name, shape):
     if name.endswith("weight") and (len(shape) == 1 or "norm" in name):
-        adding = family.startswith(("gemma", "qwen3_next", "qwen3_5")) or family == "nemotron"
+        adding = family.startswith(("gemma", "qwen3_next", "qwen3_5")) and not family.startswith("gemma4") or family == "nemotron"
         adds_one = adding and "linear_attn" not in name
+        if family.startswith("gemma4") and "q_norm" in name:  # Gemma 4 does not divide scores.
+            return 0.0, 0.25
         return (0.0 if adds_one else 1.0), 0.25
+    if name.endswith(("layer_scalar", "router.scale", "per_expert_scale")):
+        return 1.0, 0.25
     if name.endswith("A_log"):  # States that last for one to fifty positions.
         return -2.0, 2.0
     if len(shape) < 2 or name.endswith("bias"):

@@ -51,6 +51,12 @@ const OBJECTS = [...FORMS, 'full_attention', 'sliding_attention'];
 /** Fields that ask transformers for other outputs: Falcon's code has another attention for them. */
 const OUTPUTS = ['output_attentions', 'output_hidden_states', 'return_dict'];
 
+/**
+ * Tokens in whose place transformers puts images and sounds, so that Gemma 4's texts may not have them. The
+ * prompt has all tokens but the last.
+ */
+const PLACEHOLDERS = ['image_token_id', 'video_token_id', 'audio_token_id'];
+
 /** Families whose code is published beside their weights only: transformers cannot compute them. */
 const WITHOUT_CODE = /^(internlm2|minicpm)(-|$)/;
 
@@ -146,7 +152,7 @@ const dropped = (name: string): Change => ({
 
 const ownChanges = (fields: Fields): Change[] =>
   Object.entries(fields)
-    .filter(([name]) => name !== 'model_type' && !OUTPUTS.includes(name))
+    .filter(([name]) => ![...OUTPUTS, ...PLACEHOLDERS, 'model_type'].includes(name))
     .flatMap(([name, value]) => [
       dropped(name),
       set(name, null),

@@ -22,7 +22,7 @@ it('a binding keeps the memory of its tensors alive until another is bound or it
   const bound = (kind: 'input' | 'output' | 'inPlace') => {
     const memory = new Float32Array(new ArrayBuffer(64));
     const tensor = arrayTensor(api, memory, [16]);
-    if (kind === 'inPlace') binding.inPlace('past', 'present', tensor);
+    if (kind === 'inPlace') binding.inPlace('past', ['present'], tensor);
     else binding[kind](kind, tensor);
     return new WeakRef(memory);
   };
