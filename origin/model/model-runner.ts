@@ -19,6 +19,8 @@ export interface ModelShape {
    * = 1.
    */
   readonly maxPrefillChunks?: number;
+  /** Rows of logits that one prefill run returns at most. Absent = as many as it has positions. */
+  readonly maxPromptLogits?: number;
   /** Whether `prefillTogether` gives each prompt the logits of a run of its own. Absent = false. */
   readonly joinsPrompts?: boolean;
   /**

@@ -21,7 +21,8 @@ const LIBRARY = `
   } Copy;
   typedef uint64_t Arguments[ARGUMENTS];
   typedef struct { const char *name; int threads, arguments; void (*run)(unsigned, unsigned, const Arguments); } Kernel;
-  typedef struct { Copy copy; const Kernel *kernel; unsigned columns, rows; Arguments arguments; } Work;
+  typedef struct { char *start; size_t bytes; } Clear;
+  typedef struct { Copy copy; Clear clear; const Kernel *kernel; unsigned columns, rows; Arguments arguments; } Work;
   static int retained, depth, streams, queued, waited, failure, modules, refusal, spoiled;
   static Work queue[MOST];
   static struct { char *start; size_t bytes; int registered; } pinned[PINNED];
@@ -110,8 +111,15 @@ const LIBRARY = `
     if (copy->fromX || copy->fromY || copy->toX || copy->toY) return INVALID;
     if (!is_valid(copy->fromType, copy->fromHost, copy->fromDevice, copy->fromPitch, copy)) return INVALID;
     if (!is_valid(copy->toType, copy->toHost, copy->toDevice, copy->toPitch, copy)) return INVALID;
-    queue[queued].kernel = 0;
-    queue[queued++].copy = *copy;
+    queue[queued] = (Work){.copy = *copy};
+    queued++;
+    return 0;
+  }
+  int cuMemsetD8Async(char *start, unsigned char value, size_t bytes, size_t stream) {
+    if (!depth) return NO_CONTEXT;
+    if (stream != 0x5000 || !waited || queued == MOST || !start || value) return INVALID;
+    queue[queued] = (Work){.clear = {start, bytes}};
+    queued++;
     return 0;
   }
   static void block_maxima(unsigned columns, unsigned rows, const Arguments a) {
@@ -193,7 +201,7 @@ const LIBRARY = `
     if (stream != 0x5000 || !waited || queued == MOST || !columns || !rows || layers != 1 || shared || extra) return INVALID;
     if (threads != kernel->threads || y != 1 || z != 1) return INVALID;
     Work *work = queue + queued++;
-    work->kernel = kernel;
+    *work = (Work){.kernel = kernel};
     work->columns = columns;
     work->rows = rows;
     for (int i = 0; i < kernel->arguments; i++) work->arguments[i] = *(uint64_t *)arguments[i];
@@ -205,6 +213,10 @@ const LIBRARY = `
       const Work *work = queue + i;
       if (work->kernel) {
         work->kernel->run(work->columns, work->rows, work->arguments);
+        continue;
+      }
+      if (work->clear.start) {
+        memset(work->clear.start, 0, work->clear.bytes);
         continue;
       }
       const Copy *copy = &work->copy;

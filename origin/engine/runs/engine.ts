@@ -21,7 +21,7 @@ import { RunningSet } from '../state/running-set.ts';
 import { Scheduler } from '../state/scheduler.ts';
 import { Admission } from './admission.ts';
 import type { EngineOptions } from './engine-options.ts';
-import type { ModelRun } from './model-run.ts';
+import type { ModelRun, RunResult } from './model-run.ts';
 import { ModelRuns } from './model-runs.ts';
 import { Requests } from './requests.ts';
 import { RunClock } from './run-clock.ts';
@@ -170,7 +170,12 @@ export class Engine {
         continue;
       }
       const computedAt = now();
-      const { copies, ...result } = run.postprocess(logits, computedAt);
+      const processed = this.#postprocess(run, logits, computedAt);
+      if (processed === null) {
+        run.charge();
+        continue;
+      }
+      const { copies, ...result } = processed;
       const sampledAt = now();
       this.#copy(copies);
       const endedAt = now();
@@ -207,11 +212,23 @@ export class Engine {
   async #compute(run: ModelRun): Promise<Float32Array | null> {
     try {
       const computed = run.start();
-      const logits = computed instanceof Float32Array ? computed : await computed;
-      this.#failures = 0;
-      return logits;
+      return computed instanceof Float32Array ? computed : await computed;
     } catch (thrown) {
       if (!(thrown instanceof RunTerminated)) this.#runFailed(run.requests, thrown);
+      return null;
+    }
+  }
+
+  /** Takes the results of a run. Returns null if the device failed to bring logits that samplers ask for. */
+  #postprocess(run: ModelRun, logits: Float32Array, now: number): RunResult | null {
+    try {
+      const result = run.postprocess(logits, now);
+      this.#failures = 0;
+      return result;
+    } catch (thrown) {
+      // After prompts, a prefix could not be read, and copies of other slots have been recorded.
+      if (run.kind !== 'decode' || !(thrown instanceof RuntimeFault)) throw thrown;
+      this.#runFailed(run.requests, thrown);
       return null;
     }
   }

@@ -164,8 +164,18 @@ export class PrefillRuns {
 
   #nextChunk(prefill: PromptPrefill, chunks = this.#maxChunks): PrefillChunk {
     const { slot, runnable, computed, wantedLogits, images, logitsFrom } = prefill;
-    const { prefillChunk: length } = this.#runner.shape;
-    return prefillChunk(slot, runnable, computed, length, chunks, wantedLogits, images, logitsFrom);
+    const { prefillChunk: length, maxPromptLogits } = this.#runner.shape;
+    return prefillChunk(
+      slot,
+      runnable,
+      computed,
+      length,
+      chunks,
+      wantedLogits,
+      images,
+      logitsFrom,
+      maxPromptLogits,
+    );
   }
 
   #row(logits: Float32Array, row: number): Float32Array {

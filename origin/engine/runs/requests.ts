@@ -1,5 +1,6 @@
 import { bugTrace } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
+import { RuntimeFault } from '../../model/model-runner.ts';
 import { InvalidLogitsError, NoCandidatesError } from '../../sampling/argmax.ts';
 import type { KvCopy } from '../kv/pending-copies.ts';
 import { type PromptSnapshots, snapshotOf } from '../kv/state-snapshots.ts';
@@ -197,12 +198,17 @@ export class Requests {
     if (message !== null) this.#options.report(message);
   }
 
-  /** Runs an action; if it throws, closes only this request with an error and returns false. */
+  /**
+   * Runs an action; if it throws, closes only this request with an error and returns false.
+   * @throws RuntimeFault
+   */
   #attempt(request: OpenRequest, action: () => void): boolean {
     try {
       action();
       return true;
     } catch (thrown) {
+      // The device has failed, not the request.
+      if (thrown instanceof RuntimeFault) throw thrown;
       this.fail(request, this.#errorFor(thrown), thrown instanceof InvalidLogitsError);
       return false;
     }

@@ -26,6 +26,7 @@ export type WantedLogits = 'none' | 'last' | 'all';
  * @param images vectors that take the place of image tokens in the prompt
  * @param from first position whose logits are wanted, by default the first or the last. With `all`, its whole
  *   chunk gets logits, so that their bits do not depend on it
+ * @param maxLogits most logits of a run with `all`
  */
 export function prefillChunk(
   slot: number,
@@ -36,11 +37,13 @@ export function prefillChunk(
   wanted: WantedLogits,
   images: readonly EmbeddedImage[] = [],
   from = wanted === 'all' ? 0 : prompt.length - 1,
+  maxLogits = chunk,
 ): PrefillChunk {
   const endAfter = (most: number) => chunkEnd(computed, prompt.length, chunk, most);
   const several = wanted === 'all' ? endAfter(1) : endAfter(chunks);
   const hasMoreRows = wanted === 'last' && from < prompt.length - 1 && several > from;
-  const end = hasMoreRows ? endAfter(1) : several;
+  const whole = hasMoreRows ? endAfter(1) : several;
+  const end = wanted === 'all' && whole > from ? Math.min(whole, computed + maxLogits) : whole;
   const count = end - computed;
   let logitsAt = new Int32Array(0);
   if (wanted === 'all' && end > from) logitsAt = Int32Array.from({ length: count }, (_, index) => index);

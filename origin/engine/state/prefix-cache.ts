@@ -176,7 +176,8 @@ export class PrefixCache {
     if (stored === null) return;
     for (let first = start - (start % this.#chunkLength); first < end; first += this.#chunkLength) {
       const last = Math.min(first + this.#chunkLength, end);
-      if (last > storable) return;
+      const isWhole = last % this.#chunkLength === 0 || last === prefill.tokens.length;
+      if (last > storable || !isWhole) return;
       const hasLogprobs = logprobsFrom === 0 || first > logprobsFrom;
       const states = last === end ? this.#states : null;
       const readState = states && ((bytes: Uint8Array) => states.read(slot, end, bytes));

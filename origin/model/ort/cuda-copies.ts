@@ -24,13 +24,24 @@ const NON_BLOCKING = 1;
 /** Flag of cuMemHostRegister: kernels can address the memory. */
 const DEVICE_MAP = 2;
 
+/** Parameters of cuMemsetD8Async: address, value, bytes, stream. */
+const CLEAR = ['void *', 'unsigned char', 'size_t', 'void *'];
 /** Parameters of cuLaunchKernel: function, grid, thread block, shared memory, stream, arguments. */
 const LAUNCH = ['void *', ...Array<string>(7).fill('unsigned int'), 'void *', 'void *', 'void *'];
 
 /** Memory and kernels in the order in which the card uses them. */
 interface CudaWork {
   copy(from: Plane, to: Plane, width: number, height: number): void;
+  /** Fills device memory with zeros. */
+  clear(address: bigint, bytes: number): void;
   launch(kernel: Kernel, grid: readonly [number, number], values: readonly bigint[]): void;
+}
+
+/** Page-locked memory. Its bytes may be used until `free`, or until its owner is disposed. */
+export interface HostMemory {
+  readonly address: bigint;
+  readonly bytes: Uint8Array;
+  free(): void;
 }
 
 interface Kernel {
@@ -50,30 +61,31 @@ export class CudaCopies {
   readonly #stream: bigint;
   readonly #locked: bigint[] = [];
   readonly #modules: bigint[] = [];
-  #host: { readonly address: bigint; readonly bytes: Uint8Array } | null = null;
+  readonly #allocated = new Set<bigint>();
 
   /** @param device the driver's handle of the card */
   constructor(call: CudaCall, device: number) {
     this.#call = call;
     this.#device = device;
     this.#context = returned((cell) => call('cuDevicePrimaryCtxRetain', ['void *', 'int'], cell, device));
-    this.#stream = this.#inContext(() =>
-      returned((cell) => call('cuStreamCreate', ['void *', 'unsigned int'], cell, NON_BLOCKING)),
-    );
+    try {
+      this.#stream = this.#inContext(() =>
+        returned((cell) => call('cuStreamCreate', ['void *', 'unsigned int'], cell, NON_BLOCKING)),
+      );
+    } catch (error) {
+      call('cuDevicePrimaryCtxRelease_v2', ['int'], device);
+      throw error;
+    }
   }
 
-  /** Returns page-locked memory, which stays until the next call. */
-  hostMemory(bytes: number): { readonly address: bigint; readonly bytes: Uint8Array } {
-    if (this.#host === null || this.#host.bytes.length < bytes) {
-      this.#inContext(() => {
-        this.#freeHost();
-        const address = returned((cell) =>
-          this.#call('cuMemHostAlloc', ['void *', 'size_t', 'unsigned int'], cell, bytes, 0),
-        );
-        this.#host = { address, bytes: new Uint8Array(koffi.view(address, bytes)) };
-      });
-    }
-    return { address: this.#host!.address, bytes: this.#host!.bytes.subarray(0, bytes) };
+  hostMemory(bytes: number): HostMemory {
+    const types = ['void *', 'size_t', 'unsigned int'];
+    const address = this.#inContext(() =>
+      returned((cell) => this.#call('cuMemHostAlloc', types, cell, bytes, 0)),
+    );
+    this.#allocated.add(address);
+    const free = () => this.#inContext(() => this.#freeHost(address));
+    return { address, bytes: new Uint8Array(koffi.view(address, bytes)), free };
   }
 
   /** Page-locks memory that exists, until `dispose`. Returns its address here and that for kernels. */
@@ -121,7 +133,7 @@ export class CudaCopies {
     this.#inContext(() => {
       this.#call('cuCtxSynchronize', []);
       try {
-        begin({ copy: this.#copy, launch: this.#launch });
+        begin({ copy: this.#copy, clear: this.#clear, launch: this.#launch });
       } finally {
         this.#call('cuStreamSynchronize', ['void *'], this.#stream);
       }
@@ -140,7 +152,7 @@ export class CudaCopies {
 
   dispose(): void {
     this.#inContext(() => {
-      this.#freeHost();
+      for (const address of this.#allocated) this.#freeHost(address);
       for (const address of this.#locked.splice(0)) this.#call('cuMemHostUnregister', ['void *'], address);
       for (const module of this.#modules.splice(0)) this.#call('cuModuleUnload', ['void *'], module);
       this.#call('cuStreamDestroy_v2', ['void *'], this.#stream);
@@ -157,6 +169,9 @@ export class CudaCopies {
     this.#call('cuMemcpy2DAsync_v2', ['void *', 'void *'], copy, this.#stream);
   };
 
+  readonly #clear: CudaWork['clear'] = (address, bytes) =>
+    this.#call('cuMemsetD8Async', CLEAR, address, 0, bytes, this.#stream);
+
   readonly #launch: CudaWork['launch'] = ({ handle, threads }, [columns, rows], values) => {
     // The addresses of the arguments, then the arguments: one array, which the call keeps alive.
     const cells = new BigUint64Array([...values, ...values]);
@@ -170,10 +185,8 @@ export class CudaCopies {
     this.copy([{ from: { ...from, pitch: bytes }, to: { ...to, pitch: bytes } }], bytes, 1);
   }
 
-  #freeHost(): void {
-    if (this.#host === null) return;
-    this.#call('cuMemFreeHost', ['void *'], this.#host.address);
-    this.#host = null;
+  #freeHost(address: bigint): void {
+    if (this.#allocated.delete(address)) this.#call('cuMemFreeHost', ['void *'], address);
   }
 
   #inContext<T>(run: () => T): T {

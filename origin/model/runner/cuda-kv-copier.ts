@@ -1,9 +1,11 @@
-import type { CudaCopies, Plane } from '../ort/cuda-copies.ts';
+import type { CudaCopies, HostMemory, Plane } from '../ort/cuda-copies.ts';
+import type { DeviceTensor } from '../ort/ort-binding.ts';
 import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from './kv-copier.ts';
 
 /** Copies KV with the driver: one strided copy per matrix. Host bytes pass page-locked memory. */
 export class CudaKvCopier implements KvCopier {
   readonly #copies: CudaCopies;
+  #host: HostMemory | null = null;
 
   constructor(copies: CudaCopies) {
     this.#copies = copies;
@@ -14,19 +16,36 @@ export class CudaKvCopier implements KvCopier {
   }
 
   read(from: DeviceRows, bytes: Uint8Array, count: RowCount): void {
-    const host = this.#copies.hostMemory(bytes.length);
+    const host = this.#hostMemory(bytes.length);
     this.#copy(planesOf(from), hostPlanes(host.address, from, count), from, count);
-    bytes.set(host.bytes);
+    bytes.set(host.bytes.subarray(0, bytes.length));
   }
 
   write(bytes: Uint8Array, to: DeviceRows, count: RowCount): void {
-    const host = this.#copies.hostMemory(bytes.length);
+    const host = this.#hostMemory(bytes.length);
     host.bytes.set(bytes);
     this.#copy(hostPlanes(host.address, to, count), planesOf(to), to, count);
   }
 
+  clear(matrices: readonly DeviceTensor[]): void {
+    this.#copies.perform((work) => {
+      for (const { address, dimensions, elementBytes } of matrices)
+        work.clear(
+          address,
+          dimensions.reduce((product, size) => product * size, elementBytes),
+        );
+    });
+  }
+
   dispose(): void {
     this.#copies.dispose();
+  }
+
+  #hostMemory(bytes: number): HostMemory {
+    if (this.#host !== null && this.#host.bytes.length >= bytes) return this.#host;
+    this.#host?.free();
+    this.#host = null;
+    return (this.#host = this.#copies.hostMemory(bytes));
   }
 
   #copy(

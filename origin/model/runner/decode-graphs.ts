@@ -85,12 +85,16 @@ export class DecodeGraphs {
     this.#lastPositions = new Int32Array(buffer, last, slots);
     this.#coldness = new Float32Array(buffer, last + 4 * slots, slots);
     this.#whole = new Int32Array(buffer, last + 8 * slots, slots);
-    for (const rows of new Set([...ROWS.filter((rows) => rows < slots), slots])) {
-      const binding = this.#bind(0, rows);
-      // A constant of the graph, so it must suit every step.
-      const totalLength = new Int32Array(new ArrayBuffer(4)).fill(layout.contextLength);
-      binding.input(TOTAL_LENGTH, arrayTensor(options.session.api, totalLength, []));
-      this.#bindings.set(rows, binding);
+    try {
+      for (const rows of new Set([...ROWS.filter((rows) => rows < slots), slots])) {
+        const binding = this.#bind(0, rows);
+        this.#bindings.set(rows, binding);
+        // A constant of the graph, so it must suit every step.
+        this.#bindTotalLength(binding, layout.contextLength);
+      }
+    } catch (error) {
+      this.#disposeBindings();
+      throw error;
     }
   }
 
@@ -143,14 +147,11 @@ export class DecodeGraphs {
   decodeOrdinary(batch: DecodeBatch): Float32Array {
     const { session, layout } = this.#options;
     const { firstSlot, rows, positions } = batch;
-    const totalLength = new Int32Array(new ArrayBuffer(4));
-    totalLength[0] = totalLengthOf(positions.subarray(0, rows), layout.contextLength);
     const key = firstSlot * (layout.slots + 1) + rows;
     const binding = this.#ranges.get(key) ?? this.#bind(firstSlot, rows);
-    // Stays in main memory.
-    binding.input(TOTAL_LENGTH, arrayTensor(session.api, totalLength, []));
     this.#ranges.delete(key);
     this.#ranges.set(key, binding);
+    this.#bindTotalLength(binding, totalLengthOf(positions.subarray(0, rows), layout.contextLength));
     const [oldest, unused] = this.#ranges.entries().next().value!;
     if (this.#ranges.size > MAX_RANGES) {
       unused.dispose();
@@ -160,8 +161,12 @@ export class DecodeGraphs {
   }
 
   dispose(): void {
-    for (const binding of [...this.#bindings.values(), ...this.#ranges.values()]) binding.dispose();
+    this.#disposeBindings();
     this.#options.copies.dispose();
+  }
+
+  #disposeBindings(): void {
+    for (const binding of [...this.#bindings.values(), ...this.#ranges.values()]) binding.dispose();
   }
 
   #openSparse(): void {
@@ -222,6 +227,12 @@ export class DecodeGraphs {
       }
     }
     return true;
+  }
+
+  /** The number stays in main memory. */
+  #bindTotalLength(binding: OrtBinding, positions: number): void {
+    const totalLength = new Int32Array(new ArrayBuffer(4)).fill(positions);
+    binding.input(TOTAL_LENGTH, arrayTensor(this.#options.session.api, totalLength, []));
   }
 
   /** Binds everything but the total length. */

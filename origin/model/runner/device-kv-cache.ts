@@ -103,6 +103,10 @@ export class DeviceKvCache implements KvStore {
 
   #clear(): void {
     const { slots, contextLength } = this.#layout;
+    if (this.#copier.clear) {
+      this.#copier.clear(this.#rows(0, 0).matrices);
+      return;
+    }
     for (let start = 0; start < contextLength; start += CLEARED_POSITIONS) {
       const length = Math.min(CLEARED_POSITIONS, contextLength - start);
       this.write(0, start, [new Uint8Array(length * this.positionBytes)]);

@@ -21,6 +21,8 @@ export interface KvCopier {
   /** @param bytes receives [matrices, heads, length, width] */
   read(from: DeviceRows, bytes: Uint8Array, count: RowCount): void;
   write(bytes: Uint8Array, to: DeviceRows, count: RowCount): void;
+  /** Fills matrices with zeros. Absent = the device cannot, so zeros are written. */
+  clear?(matrices: readonly DeviceTensor[]): void;
   dispose(): void;
 }
 

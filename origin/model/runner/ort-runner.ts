@@ -13,7 +13,13 @@ import { RunGuard } from '../ort/run-guard.ts';
 import { type BatchInputs, DecodeInputs, PrefillInputs } from './batch-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import { KvCache, type KvStore } from './kv-cache.ts';
-import { inOrdinaryMemory, keptLogitRows, MAX_PREFILL_CHUNKS, type RunnerOptions } from './runner-options.ts';
+import {
+  inOrdinaryMemory,
+  keptLogitRows,
+  MAX_PREFILL_CHUNKS,
+  MAX_PROMPT_LOGITS,
+  type RunnerOptions,
+} from './runner-options.ts';
 import { type BegunRun, StateCache, type StatePlace } from './state-cache.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
@@ -67,8 +73,8 @@ export class OrtRunner implements ModelRunner {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
     // A device copies its own memory in a fraction of a step.
-    const maxCopied = cache ? { maxCopied: contextLength } : {};
-    this.#shape = { vocabularySize, contextLength, slots, prefillChunk, minRows: 1, ...maxCopied };
+    const ofDevice = cache ? { maxCopied: contextLength, maxPromptLogits: MAX_PROMPT_LOGITS } : {};
+    this.#shape = { vocabularySize, contextLength, slots, prefillChunk, minRows: 1, ...ofDevice };
     this.#session = session;
     this.#decoder = decoder;
     this.#logitsName = logits;

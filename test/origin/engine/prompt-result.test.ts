@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { Driver } from './support/engine-driver.ts';
-import { CHUNK, longPrompt, shape } from './support/long-requests.ts';
+import { Driver, storeBytes } from './support/engine-driver.ts';
+import { CHUNK, endless, longPrompt, shape } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 
 /** Counts what structured cloning visits: a typed array is one value. */
@@ -28,3 +28,17 @@ it.each([null, 0, 20])(
     expect(sent).toEqual(top === null ? [3, 3] : [8, 8]);
   },
 );
+
+it('streams decode after every few scored positions of a prompt on a device, and its whole chunks are stored', async () => {
+  const runner = new ScriptedRunner({ ...shape(4), maxPromptLogits: 3 });
+  const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 8) });
+  driver.submit(endless('stream', 40));
+  await driver.step();
+  const decodes = runner.decodes.length;
+  driver.submit({ ...longPrompt('scored', 2 * CHUNK + 2), echo: true, promptTopLogprobs: 1 });
+  while (!driver.eventsOf('scored').some(({ type }) => type === 'prompt')) await driver.step();
+  expect(runner.prefills.slice(1)).toEqual([3, 3, 2, 3, 3, 2, 2]);
+  expect(runner.decodes.length - decodes).toBe(7);
+  expect(driver.engine.status.prefixStore).toMatchObject({ storedChunks: 4 });
+  await driver.finish();
+});

@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { EngineFailure } from '../../../origin/engine/runs/engine.ts';
 import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
 import { RuntimeFault } from '../../../origin/model/model-runner.ts';
+import { SparseLogits } from '../../../origin/model/sparse-logits.ts';
 import { createEngineLocks } from '../../../origin/process/engine-locks.ts';
+import type { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
+import { changedRunner } from '../../tools/gpu/runners.ts';
 import { Driver } from './support/engine-driver.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { submission } from './support/submissions.ts';
@@ -74,6 +77,54 @@ describe('a failed run', () => {
     await expect(driver.step()).rejects.toThrow(
       /^3 runs .* in a row: EP_FAIL: CUDA failure 2: out of memory; set CONTINUO_SLOTS or/,
     );
+  });
+});
+
+/** A driver with logits on a device, which fails with `fault` when they are fetched after a decode run. */
+function driverOfSparse(by: 'fetchWanted' | 'complete', fault: () => Error | null): Driver {
+  let decoded = false;
+  const runner = new ScriptedRunner(shape, { beforeRun: (kind) => (decoded = kind === 'decode') });
+  const fail = () => {
+    const thrown = decoded ? fault() : null;
+    if (thrown !== null) throw thrown;
+    return false;
+  };
+  const rows = [shape.slots, VOCABULARY] as const;
+  const logits = new SparseLogits(new Float32Array(SparseLogits.length(...rows)), ...rows);
+  const sparse = { logits, fetchWanted: () => false, complete: () => undefined, [by]: fail };
+  // A pool that draws nothing, so that each sequence draws for itself.
+  const pool = { begin: () => true, add: () => -1, run: () => {}, settle: () => true, retry: () => {} };
+  const drawn = { ...pool, token: () => null, end: () => {} } as unknown as SamplerPool;
+  return new Driver(changedRunner(runner, { sparse }), { pool: drawn });
+}
+
+describe.each(['fetchWanted', 'complete'] as const)('a device that does not bring logits (%s)', (by) => {
+  it('fails the requests of the run, is reported, and later requests are computed', async () => {
+    const faults: Error[] = [];
+    const driver = driverOfSparse(by, () => faults.pop() ?? null);
+    for (const name of ['first', 'second']) driver.submit(plain(name));
+    while (!driver.eventsOf('second').some(({ type }) => type === 'token')) await driver.step();
+    faults.push(outOfMemory);
+    await driver.finish();
+    driver.submit(plain('third'));
+    await driver.finish();
+    expect(faultsOf(driver)).toEqual([
+      'EP_FAIL: CUDA failure 2: out of memory; set CONTINUO_SLOTS or CONTINUO_CONTEXT lower',
+    ]);
+    const ends = ['first', 'second', 'third'].map((name) => driver.eventsOf(name).at(-1));
+    expect(ends).toMatchObject([
+      { type: 'error', retryable: true },
+      { type: 'error', retryable: true },
+      { type: 'done' },
+    ]);
+  });
+
+  it('stops the engine if it is lost', async () => {
+    const driver = driverOfSparse(by, () => illegalAddress);
+    driver.submit(plain('first'));
+    driver.submit(plain('second'));
+    await expect(driver.finish()).rejects.toMatchObject({ name: 'EngineFailure', cause: illegalAddress });
+    expect(driver.eventsOf('first').at(-1)).toMatchObject({ type: 'error', retryable: true });
   });
 });
 

@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest';
+import { rmSync } from 'node:fs';
+import { expect, it, onTestFinished } from 'vitest';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { OrtConcatRunner } from '../../../origin/model/foreign/ort-concat-runner.ts';
 import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
@@ -6,12 +7,14 @@ import { RunTerminated } from '../../../origin/model/model-runner.ts';
 import { startRunner } from '../../../origin/model/open/start-runner.ts';
 import { readGraphFile } from '../../../origin/model/ort/graph-file.ts';
 import { type OrtApi, openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
+import { openLibrary } from '../../../origin/model/ort/ort-library.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
 import { describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
 import { kvLayout } from '../../../origin/model/runner/kv-cache.ts';
 import { OrtRunner } from '../../../origin/model/runner/ort-runner.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../../support/fake-cuda-driver.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
-import { cpuDeviceRunner } from '../../tools/gpu/runners.ts';
+import { cpuDeviceRunner, driverRunner } from '../../tools/gpu/runners.ts';
 import { decodeRows, randomTokens, temporaryDirectory } from './synthetic-runner.ts';
 
 /** The real table, counting the native objects alive by kind: Env, Session, Value, IoBinding … */
@@ -168,4 +171,22 @@ it.each([true, false])('a KV cache on a device leaves no native object: staged %
   expect(alive.get('Value')).toBe(0);
   runner.dispose();
   expect(new Set(alive.values())).toEqual(new Set([0]));
+});
+
+it.runIf(hasCompiler)('graphs that cannot be bound leave no native object', () => {
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, { contextLength: 64 });
+  const { folder, file } = buildFakeCudaDriver();
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { api, alive } = countingApi();
+  const { BindOutput } = api;
+  const refuseThird = (binding: bigint | null, name: string, value: bigint | null) => {
+    if (alive.get('IoBinding') === 3) throw new Error('refused');
+    return BindOutput(binding, name, value);
+  };
+  Object.assign(api, { BindOutput: refuseThird });
+  expect(() => driverRunner(directory, { slots: 4, prefillChunk: 16 }, file, api)).toThrow('refused');
+  expect(new Set(alive.values())).toEqual(new Set([0]));
+  const library = openLibrary(file);
+  expect(library.func('live', 'int', [])()).toBe(0);
 });

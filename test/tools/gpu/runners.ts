@@ -76,10 +76,11 @@ export function driverRunner(
   file: string,
   api = openOrtApi(),
   allocateLogits?: AllocateLogits,
+  captures = true,
 ): ModelRunner {
   const copies = () => openCudaDriver(file).copies(0);
   const ways = { staged: false, openCopier: () => new CudaKvCopier(copies()), openCopies: copies };
-  return deviceRunnerOn({ provider: 'cpu' }, directory, options, api, { ways, allocateLogits });
+  return deviceRunnerOn({ provider: 'cpu' }, directory, options, api, { ways, allocateLogits, captures });
 }
 
 /** Returns a runner that does some things otherwise. It does not dispose the other one. */
@@ -110,6 +111,8 @@ interface DeviceRunnerOptions {
   readonly maxContext?: number;
   readonly ways?: Partial<DeviceWays>;
   readonly allocateLogits?: AllocateLogits | undefined;
+  /** Default: true. A capture overwrites KV. */
+  readonly captures?: boolean;
 }
 
 /** Opens a model as the origin does on a device, but with this API and without probes. */
@@ -118,7 +121,7 @@ export function deviceRunnerOn(
   directory: string,
   { slots, prefillChunk }: RunnerOptions,
   api: OrtApi,
-  { maxContext = Infinity, ways, allocateLogits }: DeviceRunnerOptions = {},
+  { maxContext = Infinity, ways, allocateLogits, captures = true }: DeviceRunnerOptions = {},
 ): ModelRunner {
   const { file: name, names } = findDecoder(directory);
   const file = readGraphFile(directory, name);
@@ -127,6 +130,6 @@ export function deviceRunnerOn(
   const session = new OrtSession(api, model, { threads: 1, directory: file.folder, device });
   const layout = kvLayout(decoder, slots, Math.min(decoder.maxPositions, maxContext));
   const runner = deviceRunner(session, { decoder, logits, layout, prefillChunk, allocateLogits }, ways);
-  if (runner instanceof GraphRunner) runner.capture();
+  if (captures && runner instanceof GraphRunner) runner.capture();
   return runner;
 }

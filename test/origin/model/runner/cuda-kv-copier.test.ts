@@ -1,7 +1,11 @@
 import { rmSync } from 'node:fs';
-import { expect, it, onTestFinished } from 'vitest';
+import koffi from 'koffi';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { faultKind } from '../../../../origin/model/model-runner.ts';
+import { openCudaDriver } from '../../../../origin/model/ort/cuda-driver.ts';
+import { openOrtApi } from '../../../../origin/model/ort/ort-capi.ts';
 import { openLibrary } from '../../../../origin/model/ort/ort-library.ts';
+import { CudaKvCopier } from '../../../../origin/model/runner/cuda-kv-copier.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
 import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
 import { driverRunner } from '../../../tools/gpu/runners.ts';
@@ -29,6 +33,50 @@ it.runIf(hasCompiler)('context, stream and page-locked memory are given back wit
   expect(live()).toBe(8);
   runner.dispose();
   expect(live()).toBe(0);
+});
+
+it.runIf(hasCompiler)('page-locked memory stays until its owner frees it, whatever else is allocated', () => {
+  const { folder, file } = buildFakeCudaDriver();
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const library = openLibrary(file);
+  const live: () => number = library.func('live', 'int', []);
+  const copies = openCudaDriver(file).copies(0);
+  const [small, large] = [copies.hostMemory(16), copies.hostMemory(64)];
+  small.bytes.fill(7);
+  const card = new Uint8Array(16);
+  copies.toDevice(small.address, koffi.address(card), 16);
+  expect([...card]).toEqual(Array(16).fill(7));
+  // A context, a stream and both memories.
+  expect(live()).toBe(4);
+  large.free();
+  large.free();
+  expect(live()).toBe(3);
+  copies.dispose();
+  expect(live()).toBe(0);
+});
+
+it.runIf(hasCompiler)('the driver fills a new KV cache with zeros, without a byte from main memory', () => {
+  const { folder, file } = buildFakeCudaDriver();
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, { contextLength: 64 });
+  const real = openOrtApi();
+  const dirty = (allocator: bigint | null, bytes: number) => {
+    const address = real.AllocatorAlloc(allocator, bytes);
+    new Uint8Array(koffi.view(address, bytes)).fill(0xff);
+    return address;
+  };
+  const write = vi.spyOn(CudaKvCopier.prototype, 'write');
+  onTestFinished(() => write.mockRestore());
+  const options = { slots: 3, prefillChunk: 32 };
+  const runner = driverRunner(directory, options, file, { ...real, AllocatorAlloc: dirty }, undefined, false);
+  onTestFinished(() => runner.dispose());
+  for (const slot of [0, 2]) {
+    const bytes = new Uint8Array(64 * runner.kvBytes.positionBytes).fill(1);
+    runner.kvBytes.read(slot, 0, 64, bytes);
+    expect(bytes.every((byte) => byte === 0)).toBe(true);
+  }
+  expect(write).not.toHaveBeenCalled();
 });
 
 it.runIf(hasCompiler)('a failed copy has the kind of its error number, and the next one is made', () => {

@@ -148,3 +148,23 @@ it.runIf(hasCompiler).each([
   const asked = { ...batch(0, 0, 0, 0, 0), coldness: [1, 1, null, 0.5] };
   expect(whole.decode(asked)).toEqual(sparse.decode(batch(0, 0, 0, 0, 0)));
 });
+
+it.runIf(hasCompiler)('the logits of a scored run come to page-locked memory', async () => {
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, { contextLength: 64 });
+  let locked: ArrayBuffer | null = null;
+  const allocate = (length: number) => new Float32Array((locked = new ArrayBuffer(4 * length)));
+  const { file } = buildFakeCudaDriver();
+  const runner = driverRunner(directory, { slots: 2, prefillChunk: 64 }, file, openOrtApi(), allocate);
+  onTestFinished(() => runner.dispose());
+  const length = runner.shape.maxPromptLogits!;
+  const chunk = {
+    slot: 0,
+    start: 0,
+    tokens: new Int32Array(length),
+    logitsAt: Int32Array.from({ length }, (_, at) => at),
+  };
+  const logits = await runner.prefill(chunk, new AbortController().signal);
+  expect(logits.length).toBe(length * runner.shape.vocabularySize);
+  expect(logits.buffer).toBe(locked);
+});
