@@ -7,6 +7,16 @@ import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
 import type { DiskTier } from '../kv/disk/disk-tier.ts';
 import type { EngineReport, Submission } from '../messages.ts';
 
+/**
+ * Token events per second and core. An event costs up to 0.5 ms in the origin, the Worker and the client
+ * together, so these limits are below a tenth and a fifth of a machine's cores. Beside a card, cores have
+ * little else to do: with 16 of them, 128 streams send an event every 20 ms.
+ */
+const EVENTS_PER_CORE = { cpu: 150, device: 400 } as const;
+
+export const maxEventsPerSecond = (cores: number, onDevice: boolean): number =>
+  cores * EVENTS_PER_CORE[onDevice ? 'device' : 'cpu'];
+
 /** What an engine tells its loop. */
 export interface EngineHooks {
   readonly report: (report: EngineReport) => void;
@@ -24,8 +34,8 @@ export interface EngineOptions extends EngineHooks {
   readonly kernel: SimdKernel;
   /** Draws the tokens of a step on several threads. Default: each sequence samples by itself. */
   readonly pool?: SamplerPool | null;
-  /** Cores that all streams share. Default: Infinity, which sends events as often as each submission asks. */
-  readonly cores?: number;
+  /** Token events that all streams share. Default: Infinity, which sends them as often as submissions ask. */
+  readonly maxEventsPerSecond?: number;
   /** Requests that may wait for a slot. */
   readonly maxWaiting: number;
   /** The part of a tenant's time that its prompts get while it also has streams; default: one half. */

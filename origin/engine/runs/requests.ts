@@ -17,12 +17,6 @@ import type { Scheduler } from '../state/scheduler.ts';
 import type { EngineOptions } from './engine-options.ts';
 import { Outbox } from './outbox.ts';
 
-/**
- * Most token events per second and core. An event costs up to 0.5 ms in the origin, the Worker and the client
- * together. This limit keeps all events below a tenth of a machine's cores.
- */
-const MAX_EVENTS_PER_SECOND_AND_CORE = 150;
-
 /** However many streams run, each sends ten events per second. */
 const MAX_EVENT_INTERVAL_MS = 100;
 
@@ -190,8 +184,8 @@ export class Requests {
    * @param urgent report even if there are no events
    */
   flush(status: EngineStatus, urgent: boolean, report?: StepReport): void {
-    const { cores = Number.POSITIVE_INFINITY } = this.#options;
-    const affordableMs = (this.#parts.running.choices * 1000) / (MAX_EVENTS_PER_SECOND_AND_CORE * cores);
+    const { maxEventsPerSecond = Number.POSITIVE_INFINITY } = this.#options;
+    const affordableMs = (this.#parts.running.choices * 1000) / maxEventsPerSecond;
     this.#minEventIntervalMs = Math.min(MAX_EVENT_INTERVAL_MS, affordableMs);
     if (report !== undefined) this.#outbox.addReport(report);
     const message = this.#outbox.take(status, urgent);

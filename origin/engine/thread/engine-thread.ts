@@ -19,6 +19,7 @@ import { firstTokens, type TokenBytes } from '../../tokenizer/token-bytes.ts';
 import { type DiskTier, openDiskTier, type PrefixDisk } from '../kv/disk/disk-tier.ts';
 import type { EngineReport, Submission } from '../messages.ts';
 import { Engine } from '../runs/engine.ts';
+import { maxEventsPerSecond } from '../runs/engine-options.ts';
 import { serveEngine } from './engine-loop.ts';
 import { ImageFeatures } from './image-features.ts';
 import { samplerThreads } from './sampler-threads.ts';
@@ -119,7 +120,7 @@ try {
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),
     now: () => performance.now(),
     unixNow: () => Date.now(),
-    cores,
+    maxEventsPerSecond: maxEventsPerSecond(cores, onGpu),
   };
   let deviceLost = false;
   try {

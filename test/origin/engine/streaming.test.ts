@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { maxEventsPerSecond } from '../../../origin/engine/runs/engine-options.ts';
 import { Driver, STEP_MS } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
@@ -89,7 +90,7 @@ describe('running streams', () => {
   ])(
     'send every $interval ms if $streams streams share cores that can send 25 events per second',
     async ({ streams, interval }) => {
-      const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 150 });
+      const driver = new Driver(new ScriptedRunner(shape(4)), { maxEventsPerSecond: 25 });
       for (let id = 0; id < streams; id++) driver.submit({ ...endless(`${id}`, 200), eventIntervalMs: 50 });
       await driver.finish();
       for (let id = 0; id < streams; id++) {
@@ -100,8 +101,24 @@ describe('running streams', () => {
     },
   );
 
+  it('send an event in every 20 ms if 128 of them share a card and 16 processors', async () => {
+    const streams = Array.from({ length: 128 }, (_, id) => `${id}`);
+    const driver = new Driver(new ScriptedRunner(shape(128)), {
+      maxEventsPerSecond: maxEventsPerSecond(16, true),
+    });
+    for (const id of streams) driver.submit({ ...endless(id, 1000), eventIntervalMs: 20 });
+    while (tokensSoFar(driver, '127') === 0) await driver.step();
+    for (let interval = 0; interval < 10; interval++) {
+      const before = streams.map((id) => tokensSoFar(driver, id));
+      const end = driver.now + 20;
+      // Without the 7 ms that the driver adds itself, a step takes 3.6 ms, as on an H100.
+      for (; driver.now < end; driver.now += 3.6 - STEP_MS) await driver.step();
+      for (const [at, id] of streams.entries()) expect(tokensSoFar(driver, id)).toBeGreaterThan(before[at]!);
+    }
+  });
+
   it('count every greedy choice of one sequence as a separate stream', async () => {
-    const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 150 });
+    const driver = new Driver(new ScriptedRunner(shape(4)), { maxEventsPerSecond: 25 });
     const sampling = { ...NEUTRAL, temperature: 0 };
     driver.submit({ ...endless('greedy', 200), choices: 4, sampling, eventIntervalMs: 50 });
     await driver.finish();
