@@ -1,14 +1,26 @@
 import type { MemoryPool } from './prefix-memory.ts';
 
+interface Owner {
+  /** What it saves if it is used. */
+  readonly worth: number;
+  uses: number;
+  /** The lowest one is given away. */
+  rank: number;
+}
+
 /**
  * Memory that some chunks of the prefix store have beside their KV, in the field `K`: a row of logits, or a
- * state. If there is no room, the least recently used one is given to the next chunk.
+ * state. If there is no room, that of least worth is given to the next chunk: each use adds its worth once
+ * more, and what was given away lowers all that were used before (greedy dual size frequency). Of equal
+ * ranks, the least recently used one is given.
  */
 export class ExtraMemory<K extends string, T> {
   readonly #key: K;
   readonly #pool: MemoryPool<T>;
   /** Chunks that have some, least recently used first. */
-  readonly #owners = new Set<Record<K, T | null>>();
+  readonly #owners = new Map<Record<K, T | null>, Owner>();
+  /** The highest rank that was given away. */
+  #floor = 0;
 
   constructor(key: K, pool: MemoryPool<T>) {
     this.#key = key;
@@ -22,16 +34,21 @@ export class ExtraMemory<K extends string, T> {
 
   /** Notes that a chunk's was used. */
   touch(chunk: Record<K, T | null> | undefined): void {
-    if (chunk !== undefined && this.#owners.delete(chunk)) this.#owners.add(chunk);
+    const owner = chunk && this.#owners.get(chunk);
+    if (chunk === undefined || owner === undefined) return;
+    owner.uses += 1;
+    owner.rank = this.#floor + owner.worth * owner.uses;
+    this.#owners.delete(chunk);
+    this.#owners.set(chunk, owner);
   }
 
   /** Gives a chunk memory and fills it, unless it has some, or there is none. */
-  keep(chunk: Record<K, T | null>, fill: (memory: T) => void): void {
+  keep(chunk: Record<K, T | null>, fill: (memory: T) => void, worth = 0): void {
     const memory = chunk[this.#key] === null ? this.take() : null;
     if (memory === null) return;
     fill(memory);
     chunk[this.#key] = memory;
-    this.#owners.add(chunk);
+    this.#owners.set(chunk, { worth, uses: 1, rank: this.#floor + worth });
   }
 
   drop(chunk: Record<K, T | null>): void {
@@ -42,12 +59,15 @@ export class ExtraMemory<K extends string, T> {
     chunk[this.#key] = null;
   }
 
-  /** Returns memory, or that of the least recently used chunk. Null without room or memory. */
+  /** Returns memory, or that of the chunk with the lowest rank. Null without room or memory. */
   take(): T | null {
     const memory = this.#pool.take();
-    const [oldest] = this.#owners;
-    if (memory !== null || oldest === undefined) return memory;
-    this.drop(oldest);
+    if (memory !== null || this.#owners.size === 0) return memory;
+    const [lowest, { rank }] = [...this.#owners].reduce((best, one) =>
+      one[1].rank < best[1].rank ? one : best,
+    );
+    this.#floor = rank;
+    this.drop(lowest);
     return this.#pool.take();
   }
 

@@ -165,7 +165,7 @@ export class PrefixStore {
     const chunk = prompt.chunks[index] ?? this.#append(prompt, start, end, readKv);
     if (!chunk?.stored) return;
     if (logits !== null) this.#logits.keep(chunk, (memory) => memory.set(logits));
-    if (readState !== null) this.states.keep(chunk, readState);
+    if (readState !== null) this.states.keep(chunk, readState, savedBy(chunk));
     if (logprobs !== null) keepLogprobs(chunk, logprobs, end, prompt.tokens[end] ?? -1);
     this.#backup?.keep(chunk);
   }
@@ -269,6 +269,13 @@ export class PrefixStore {
       node.stored = false;
     }
   }
+}
+
+/** The positions that a state at a chunk's end saves beside the one before it. */
+function savedBy({ length, before }: ChunkNode): number {
+  let saved = length;
+  for (let node = before; node !== null && node.state === null; node = node.before) saved += node.length;
+  return saved;
 }
 
 /** Adds the logprobs of a chunk that ends at `end`, and that of the token after it, unless they are known. */

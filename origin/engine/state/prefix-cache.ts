@@ -86,6 +86,7 @@ export class PrefixCache {
     // Without their pixels, because a cached prefix may outlive the request by days.
     const spans = images.map(({ at, count, key }) => ({ at, count, key }));
     prefill.stored = this.#store?.open(prefixNamespace, tokens, storable) ?? null;
+    prefill.known = positionsOf(prefill.stored?.chunks ?? []);
     const restorable = positionsOf(this.#usableChunks(prefill));
     const wholeChunks = restorable - (restorable % this.#chunkLength);
     // Positions of slots and chunks without logprobs have no logits.
@@ -172,6 +173,7 @@ export class PrefixCache {
    */
   record(prefill: PromptPrefill, start: number, end: number, logits: Float32Array | null): void {
     const { slot, logprobs, logprobsFrom, storable, stored } = prefill;
+    const isBorder = keepsState(prefill, start, end, this.#chunkLength);
     this.#slots.record(slot, end);
     if (stored === null) return;
     for (let first = start - (start % this.#chunkLength); first < end; first += this.#chunkLength) {
@@ -179,12 +181,22 @@ export class PrefixCache {
       const isWhole = last % this.#chunkLength === 0 || last === prefill.tokens.length;
       if (last > storable || !isWhole) return;
       const hasLogprobs = logprobsFrom === 0 || first > logprobsFrom;
-      const states = last === end ? this.#states : null;
+      const states = last === end && isBorder ? this.#states : null;
       const readState = states && ((bytes: Uint8Array) => states.read(slot, end, bytes));
       const lastLogits = last === end ? logits : null;
       this.#store?.add(stored, slot, last, hasLogprobs ? logprobs : null, lastLogits, readState);
     }
   }
+}
+
+/**
+ * Whether the store keeps the state that a run from `start` to `end` leaves. It keeps that of the prompt's
+ * end, those at distances from it that double, and the last one in what other prompts have begun with.
+ */
+function keepsState({ known, storable }: PromptPrefill, start: number, end: number, chunk: number): boolean {
+  const next = end + (end - start);
+  const scale = (position: number) => Math.ceil(Math.log2((storable - position) / chunk + 1));
+  return next > storable || scale(end) !== scale(next) || (end <= known && next > known);
 }
 
 const positionsOf = (chunks: readonly StoredChunk[]): number =>

@@ -66,6 +66,11 @@ describe('a model whose slots have states', () => {
     expect(await cachedTokens(1000, 43, 43, 55, 30)).toEqual([0, 43, 32, 16]);
   });
 
+  it('keeps states at distances from the end that double, and where other prompts have left a known one', async () => {
+    // Runs end at 16, 32, 48 and 59. The state of 16 is kept once another prompt ends before 32.
+    expect(await cachedTokens(1000, 59, 59, 50, 30, 29)).toEqual([0, 59, 48, 0, 16]);
+  });
+
   it('computes every prompt whole without a store, because a free slot has a state beyond its prompt', async () => {
     expect(await cachedTokens(0, 43, 43, 55)).toEqual([0, 0, 0]);
   });
