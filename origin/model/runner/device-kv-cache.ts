@@ -104,7 +104,7 @@ export class DeviceKvCache implements KvStore {
   #clear(): void {
     const { slots, contextLength } = this.#layout;
     if (this.#copier.clear) {
-      this.#copier.clear(this.#rows(0, 0).matrices);
+      for (const group of this.#groups) this.#copier.clear(this.#rows(group, 0, 0).matrices);
       return;
     }
     for (let start = 0; start < contextLength; start += CLEARED_POSITIONS) {
