@@ -2,22 +2,13 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { chromium, type Page } from 'playwright-core';
-import { describe, expect } from 'vitest';
+import { expect } from 'vitest';
 import { findChromium } from '../../support/browser/chromium.ts';
-import { singleTokens } from '../../support/browser/single-tokens.ts';
-import { storedText, typeInto } from '../../support/browser/site-page.ts';
+import { OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
+import { button, complete, PROMPT, popover, status, textOf, withLateTimers } from './playground-page.ts';
 
-const PROMPT = 'Once upon a time there was a king';
-const textOf = (page: Page) => page.getByRole('textbox', { name: 'Text' });
-const status = (page: Page) => page.getByRole('status');
 const view = (page: Page, name: string) => page.getByRole('navigation', { name: 'Views' }).getByText(name);
-
-async function complete(page: Page): Promise<void> {
-  await typeInto(textOf(page), PROMPT);
-  await page.keyboard.press('Control+Enter');
-  await status(page).getByText('Finished').waitFor();
-}
 
 test('with site data blocked, the page completes, and the documentation opens', async ({
   system,
@@ -49,113 +40,136 @@ test('with site data blocked, the page completes, and the documentation opens', 
   expect(errors).toEqual([]);
 });
 
-describe('a long text', () => {
-  const words = (count: number) => Array.from({ length: count }, (_, index) => ` w${index}`);
+/** Tokens of the text: the level of each tint, and the width of its line. */
+const lines = (page: Page) =>
+  textOf(page)
+    .locator('.token')
+    .evaluateAll((tokens) =>
+      tokens.map((token) => [/ s(\d)/.exec(token.className)![1], getComputedStyle(token).borderBottomWidth]),
+    );
 
-  test('is stored while it is streamed', async ({ visit, onTestFinished }) => {
-    const upstream = await singleTokens(words(4_000), 200);
-    onTestFinished(() => upstream.close());
-    const { page } = await visit('/');
-    await page.route('**/v1/completions', (route) => route.continue({ url: upstream.url }));
-    await typeInto(textOf(page), PROMPT);
-    await page.keyboard.press('Control+Enter');
-    await expect.poll(() => storedText(page)).toContain(`${PROMPT} w0 w1`);
-    const phase = await status(page).textContent();
-    expect(phase).toBe('Streaming');
-  });
+test('without colours, probabilities are lines, white space has signs, and a screen reader hears what the keyboard reaches', async ({
+  visit,
+}) => {
+  const { page, violations } = await visit('/');
+  const sample = page.getByRole('figure');
+  await sample.waitFor();
+  const color = (word: string) =>
+    sample.getByText(word, { exact: true }).evaluate((element) => getComputedStyle(element).backgroundColor);
+  const [none, some, most] = [await color('was'), await color('the'), await color('moon')];
+  expect(new Set([none, some, most]).size).toBe(3);
+  expect(none).toMatch(/ 0\)$/);
+  expect(await violations()).toEqual([]);
 
-  test('survives a reload at its last token', async ({ visit, onTestFinished }) => {
-    const all = words(20_000);
-    const upstream = await singleTokens(all, 8_000);
-    onTestFinished(() => upstream.close());
-    const { page } = await visit('/');
-    await page.route('**/v1/completions', (route) => route.continue({ url: upstream.url }));
-    await typeInto(textOf(page), PROMPT);
-    const reloaded = page.waitForEvent('load');
-    await page.evaluate(() => {
-      const phase = document.querySelector('[role=status]')!;
-      new MutationObserver(() => {
-        if (phase.textContent.startsWith('Finished')) location.reload();
-      }).observe(phase, { childList: true, characterData: true, subtree: true });
-    });
-    await page.keyboard.press('Control+Enter');
-    await reloaded;
-    await expect.poll(() => storedText(page)).toContain(PROMPT + all.join(''));
-  });
-});
+  await page.emulateMedia({ forcedColors: 'active' });
+  await page.getByLabel('Preset').selectOption('Most likely');
+  await complete(page);
+  await sample.waitFor({ state: 'detached' });
+  const widths = await lines(page);
+  expect(widths.length).toBeGreaterThan(20);
+  expect(widths.filter(([level, width]) => width !== `${level}px`)).toEqual([]);
+  await page.getByText('Off', { exact: true }).click();
+  const shownWidths = async () => new Set((await lines(page)).map(([, width]) => width));
+  await expect.poll(shownWidths).toEqual(new Set(['0px']));
+  await page.emulateMedia({ forcedColors: 'none' });
 
-describe('for those who do not see colours', () => {
-  test('forced colours show probabilities as lines, and white space has signs', async ({ visit }) => {
-    const { page } = await visit('/');
-    await page.emulateMedia({ forcedColors: 'active' });
-    await complete(page);
-    const lines = () =>
-      textOf(page)
-        .locator('.token')
-        .evaluateAll((tokens) =>
-          tokens.map((token) => [
-            / s(\d)/.exec(token.className)![1],
-            getComputedStyle(token).borderBottomWidth,
-          ]),
-        );
-    const widths = await lines();
-    expect(widths.length).toBeGreaterThan(20);
-    expect(widths.filter(([level, width]) => width !== `${level}px`)).toEqual([]);
-    await page.getByText('Off', { exact: true }).click();
-    await expect
-      .poll(async () => new Set((await lines()).map(([, width]) => width)))
-      .toEqual(new Set(['0px']));
+  const heard = page.locator('.text-panel > [aria-live]');
+  await textOf(page).press('Control+Home');
+  await textOf(page).press('Alt+]');
+  await expect.poll(() => heard.textContent()).toMatch(/^Token 1 of \d+: \S+, [\d.]+ %$/);
+  await expectReadableAlternatives(page);
+  expect(await violations()).toEqual([]);
+  await textOf(page).press('Alt+]');
+  await expect.poll(() => heard.textContent()).toMatch(/^Token 2 of \d+: .+, [\d.]+ %$/);
+  await textOf(page).press('ArrowDown');
+  await expect.poll(() => heard.textContent()).toMatch(/^Alternative 2 of 5: .+, [\d.]+ %$/);
+  await textOf(page).press('Escape');
+  await expect.poll(() => heard.textContent()).toBe('');
 
-    await typeInto(textOf(page), 'a\u00a0b\u200bc\u3000d\n\ne');
-    await page.getByText('White space').click();
-    const lineSigns = () =>
-      textOf(page)
-        .locator('.cm-line')
-        .evaluateAll((all) => all.map((line) => getComputedStyle(line, '::after').content));
-    await expect.poll(lineSigns).toEqual(['"↵"', '"↵"', 'none']);
-    await expect.poll(() => textOf(page).locator('.cm-line').first().textContent()).toBe('a⍽bU+200BcU+3000d');
-  });
+  const first = textOf(page).locator('.token').first();
+  const before = await first.textContent();
+  for (const key of ['Control+Home', 'Alt+]', 'ArrowDown', 'Tab']) await page.keyboard.press(key);
+  await expect.poll(() => first.textContent()).not.toBe(before);
+  await status(page).getByText('Finished').waitFor();
 
-  test('a screen reader hears the token and the alternative that the keyboard reaches', async ({ visit }) => {
-    const { page } = await visit('/');
-    await page.getByLabel('Preset').selectOption('Most likely');
-    await complete(page);
-    const heard = page.locator('.text-panel > [aria-live]');
-    await textOf(page).press('Control+Home');
-    await textOf(page).press('Alt+]');
-    await expect.poll(() => heard.textContent()).toMatch(/^Token 1 of \d+: \S+, [\d.]+ %$/);
-    await textOf(page).press('Alt+]');
-    await expect.poll(() => heard.textContent()).toMatch(/^Token 2 of \d+: .+, [\d.]+ %$/);
-    await textOf(page).press('ArrowDown');
-    await expect.poll(() => heard.textContent()).toMatch(/^Alternative 2 of 5: .+, [\d.]+ %$/);
-    await textOf(page).press('Escape');
-    await expect.poll(() => heard.textContent()).toBe('');
+  await typeInto(textOf(page), 'a\u00a0b\u200bc\u3000d\n\ne');
+  await page.getByText('White space').click();
+  const lineSigns = () =>
+    textOf(page)
+      .locator('.cm-line')
+      .evaluateAll((all) => all.map((line) => getComputedStyle(line, '::after').content));
+  await expect.poll(lineSigns).toEqual(['"↵"', '"↵"', 'none']);
+  await expect.poll(() => textOf(page).locator('.cm-line').first().textContent()).toBe('a⍽bU+200BcU+3000d');
 
-    await view(page, 'Tree').click();
-    await page.locator('.tree-start').getByRole('textbox').fill(PROMPT);
-    await page.keyboard.press('Control+Enter');
-    await page.getByRole('button', { name: 'Branch', exact: true }).click();
-    await page.locator('.branch-card').first().click();
-    await page.locator('.reading-text').getByRole('option').nth(5).waitFor();
-    await page.keyboard.press(']');
-    await expect.poll(() => page.locator('.reading > [aria-live]').textContent()).toMatch(/^.+, [\d.]+ %$/);
-  });
-});
-
-test('in low windows, the tree leaves room to read', async ({ visit }) => {
-  const { page } = await visit('/', { width: 720, height: 450, touch: true });
   await view(page, 'Tree').click();
   await page.locator('.tree-start').getByRole('textbox').fill(PROMPT);
   await page.keyboard.press('Control+Enter');
-  const room = () => page.locator('.reading').evaluate((pane) => pane.clientHeight);
-  for (const [width, height] of [
-    [720, 450],
-    [844, 390],
-    [667, 375],
-  ] as const) {
-    await page.setViewportSize({ width, height });
-    await expect.poll(room, { message: `at ${width} × ${height}` }).toBeGreaterThanOrEqual(150);
+  await button(page, 'Branch').click();
+  await page.locator('.branch-card').first().click();
+  await page.locator('.reading-text').getByRole('option').nth(5).waitFor();
+  await page.keyboard.press(']');
+  await expect.poll(() => page.locator('.reading > [aria-live]').textContent()).toMatch(/^.+, [\d.]+ %$/);
+});
+
+/** Bars can be read, names stay in their line, and the rest of the probability comes last. */
+async function expectReadableAlternatives(page: Page): Promise<void> {
+  await popover(page).getByRole('listitem').last().getByText('all others').waitFor();
+  const rows = await popover(page).getByRole('listitem').allInnerTexts();
+  const percents = rows.map((row) => Number(/([\d.]+) %/.exec(row)![1]));
+  expect(percents.reduce((sum, value) => sum + value, 0)).toBeCloseTo(100, 0);
+  const bars = await popover(page)
+    .locator('meter')
+    .evaluateAll((all) =>
+      all.map((bar) => [bar.getBoundingClientRect().width, bar.getBoundingClientRect().height]),
+    );
+  for (const [width, height] of bars) expect([width! >= 90, height! >= 12]).toEqual([true, true]);
+  const bytes = await popover(page)
+    .locator('.bytes')
+    .evaluateAll((all) => all.map((one) => one.getClientRects().length));
+  expect(new Set(bytes)).toEqual(new Set([1]));
+}
+
+test('what is clicked and typed as soon as a view or the documentation is seen arrives', async ({
+  visit,
+  system,
+}) => {
+  const site = await visit('/');
+  const { page } = site;
+  await withLateTimers(site);
+  for (const name of ['Tree', 'Compare']) {
+    await page.getByRole('link', { name }).click();
+    await page.getByRole('heading', { name, exact: true }).waitFor();
+    await page.keyboard.type('ab');
+    await expect.poll(() => page.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe('ab');
   }
-  await page.getByRole('button', { name: 'Branch', exact: true }).tap();
-  await page.locator('.branch-card').first().waitFor();
+  await page.goto(`${system.url}/docs`);
+  await page.getByRole('searchbox').waitFor();
+  await page.keyboard.press('/');
+  await page.getByRole('searchbox').and(page.locator(':focus')).waitFor();
+  const { length } = site.requestedUrls;
+  await page.getByRole('link', { name: 'Models', exact: true }).first().press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor();
+  expect(site.requestedUrls.slice(length).filter((url) => url.endsWith('/docs/guides/models'))).toEqual([]);
+});
+
+test('over plain HTTP from another host, the code is selected in place of a clipboard, and the tree grows', async ({
+  visit,
+}) => {
+  const { page, consoleErrors } = await visit('/', { host: OTHER_HOST });
+  await typeInto(textOf(page), 'Once upon a time there was a "king"\nwho didn\'t say \\n');
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByRole('button', { name: 'Copy as code…' }).click();
+  await page.getByRole('button', { name: 'Copy', exact: true }).click();
+  const code = await page.locator('.code-block code').textContent();
+  await expect.poll(() => page.evaluate('getSelection().toString()')).toBe(code);
+  await page.keyboard.press('Escape');
+  const isSecure = await page.evaluate('isSecureContext');
+  expect(isSecure).toBe(false);
+  await page.getByRole('link', { name: 'Tree' }).click();
+  await typeInto(page.getByRole('textbox', { name: 'Prompt' }), 'Once upon a time');
+  await page.getByRole('button', { name: 'Start the tree' }).click();
+  await page.getByRole('treeitem').nth(1).waitFor();
+  await page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor();
+  await expect.poll(() => page.locator('.reading-text').textContent()).toContain('Once upon a time');
+  expect(consoleErrors).toEqual([]);
 });

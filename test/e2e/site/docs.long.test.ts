@@ -17,8 +17,9 @@ async function search(page: Page, question: string): Promise<Locator> {
 const heading = (page: Page, name: string | RegExp) => page.getByRole('heading', { level: 1, name });
 const contents = (page: Page) => page.getByRole('navigation', { name: 'Documentation' });
 
-test('search finds operations by their fields and guides by questions, and says nothing before its index is there', async ({
+test('search finds operations by their fields and guides by questions, and an address without a page, a guide or a permission says so', async ({
   visit,
+  system,
 }) => {
   const { page, violations } = await visit('/docs');
   await page.getByRole('link', { name: 'GET /v1/models', exact: true }).first().waitFor();
@@ -59,31 +60,8 @@ test('search finds operations by their fields and guides by questions, and says 
   await page.waitForURL((url) => url.pathname !== '/docs/guides/models');
   await page.locator('.guide h1').waitFor();
   await expect.poll(() => opener.getAttribute('aria-expanded')).toBe('false');
-});
 
-test('pages begin at one edge with copy buttons in their blocks, and an address without a page, a guide or a permission says so', async ({
-  visit,
-  system,
-}) => {
-  const edges: (number | undefined)[] = [];
-  const { page } = await visit('/docs', { width: 1600 });
-  for (const address of ['/docs', '/docs/guides/api', '/docs/api/createCompletion', '/docs/none']) {
-    await page.goto(system.url + address);
-    const title = page.getByRole('heading', { level: 1 });
-    await title.waitFor();
-    edges.push((await title.boundingBox())?.x);
-    for (const button of await page.getByRole('button', { name: 'Copy' }).all()) {
-      const inside = await button.evaluate((element) => {
-        const [inner, outer] = [element, element.closest('.code-block')!.querySelector('pre')!].map((one) =>
-          one.getBoundingClientRect(),
-        );
-        return inner!.left >= outer!.left && inner!.right <= outer!.right && inner!.bottom <= outer!.bottom;
-      });
-      expect(inside, address).toBe(true);
-    }
-  }
-  expect(new Set(edges).size).toBe(1);
-
+  await page.setViewportSize({ width: 1280, height: 800 });
   for (const address of ['guides/__proto__', 'guides/constructor', 'guides/none', 'api/__proto__', 'none']) {
     await page.goto(`${system.url}/docs/${address}`);
     await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
@@ -138,8 +116,9 @@ test('an operation is sent, and the contents lead from it to the top of another 
   expect(requestedUrls.filter((url) => new URL(url).pathname.startsWith('/docs/api'))).toHaveLength(1);
 });
 
-test('guides have copy buttons, and links to other guides and sections that do not load the page again', async ({
+test('pages begin at one edge with copy buttons in their blocks, and guides link to other guides and sections without loading the page', async ({
   visit,
+  system,
 }) => {
   const { page, violations, requestedUrls } = await visit('/docs/guides/command-line');
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -165,4 +144,23 @@ test('guides have copy buttons, and links to other guides and sections that do n
   await page.goBack();
   await heading(page, 'Constraints').waitFor();
   expect(requestedUrls.filter((url) => new URL(url).pathname.startsWith('/docs'))).toHaveLength(1);
+
+  const edges: (number | undefined)[] = [];
+  await page.setViewportSize({ width: 1600, height: 800 });
+  for (const address of ['/docs', '/docs/guides/api', '/docs/api/createCompletion', '/docs/none']) {
+    await page.goto(system.url + address);
+    const title = page.getByRole('heading', { level: 1 });
+    await title.waitFor();
+    edges.push((await title.boundingBox())?.x);
+    for (const button of await page.getByRole('button', { name: 'Copy' }).all()) {
+      const inside = await button.evaluate((element) => {
+        const [inner, outer] = [element, element.closest('.code-block')!.querySelector('pre')!].map((one) =>
+          one.getBoundingClientRect(),
+        );
+        return inner!.left >= outer!.left && inner!.right <= outer!.right && inner!.bottom <= outer!.bottom;
+      });
+      expect(inside, address).toBe(true);
+    }
+  }
+  expect(new Set(edges).size).toBe(1);
 });
