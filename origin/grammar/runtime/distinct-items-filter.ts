@@ -1,198 +1,105 @@
-import type { WorkBudget, WorkPiece } from '../automaton/work-budget.ts';
-import { BYTE_UNITS, Continuations, mayOnlyRepeatAt, UNITS_PER_FILTER } from './continuations.ts';
-import { nextPosition, type TextPosition } from './distinct-arrays.ts';
+import type { WorkBudget } from '../automaton/work-budget.ts';
+import { mayRepeat, nextPosition, OUTSIDE, type TextPosition } from './distinct-items.ts';
 import { DEAD, type StateTable } from './state-table.ts';
-import { maskLengthOf, type TokenTrie } from './token-trie.ts';
+import type { TrieWalk } from './trie-walk.ts';
 
+/** Units of a filter of a mask or of a search beside those of the parser; about 30 ms. */
+const MAX_UNITS = 3_000_000;
+/** If a search for a continuation needs more steps, there probably is one. */
+const MAX_SEARCH_STEPS = 100_000;
+/** A step of a filter takes about 200 ns, and one of a search about 1 µs. */
+const FILTER_UNITS = 20;
+const SEARCH_UNITS = 100;
 const QUOTE = 0x22;
-const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
-const CLOSING = 0x5d;
+/** The order in which a search tries bytes: what closes, then what differs soon. */
+const FIRST_BYTES = Buffer.from(']}",:123456789abcdefghijklmnopqrstuvwxyz');
+const SEARCH_ORDER = [...new Set([...FIRST_BYTES, ...Array(256).keys()])];
 
-/** Removes the tokens from masks that would repeat an item or a key, or leave no other continuation. */
-export class DistinctItemsFilter {
-  readonly #trie: TokenTrie;
-  /**
-   * Per node: how many earlier nodes end in a quote, in an opening bracket, in any bracket, or in a byte that
-   * ends a number.
-   */
-  readonly #quotes: Int32Array;
-  readonly #openings: Int32Array;
-  readonly #brackets: Int32Array;
-  readonly #ends: Int32Array;
-  /** The brackets behind a quote. */
-  readonly #afterQuotes: Int32Array;
-
-  constructor(trie: TokenTrie) {
-    this.#trie = trie;
-    this.#quotes = countsOf(trie, '"');
-    this.#openings = countsOf(trie, '[{');
-    this.#brackets = countsOf(trie, '[]{}');
-    this.#ends = countsOf(trie, '[]{}," \t\r\n');
-    this.#afterQuotes = countsOf(trie, '[]{}', '"');
-  }
-
-  filter(mask: Uint32Array, table: StateTable, start: TextPosition, budget: WorkBudget): Uint32Array {
-    const kept = mask.slice();
-    const piece = budget.piece(UNITS_PER_FILTER);
-    const walk = { kept, table, budget, piece, continuations: new Continuations(table, budget, piece) };
-    const isNew = !mayOnlyRepeatAt(start);
-    if (isNew && isOutermostString(start)) this.#walkNewString(walk, start, 0, this.#trie.nodes.length);
-    else this.#walk(walk, start, isNew, 0, this.#trie.nodes.length);
-    return kept;
-  }
-
-  /** @param isNew whether the item at the start is certainly new */
-  #walk(walk: Walk, start: TextPosition, isNew: boolean, from: number, to: number): void {
-    const { nodes, subtreeEnds } = this.#trie;
-    const { kept, table, budget, piece, continuations } = walk;
-    const base = from < to ? nodes[from]! >> 8 : 0;
-    const path = [{ position: start, isNew }];
-    for (let node = from; node < to; ) {
-      const depth = (nodes[node]! >> 8) - base;
-      const before = path[depth]!;
-      const end = subtreeEnds[node]!;
-      if (before.isNew && this.#isSafe(before.position, node, end)) {
-        node = end;
+/**
+ * Returns a function that says whether the items of a position are new when they are complete, or those of
+ * some continuation are.
+ */
+export function searchOf(table: StateTable, budget: WorkBudget, piece = budget.piece(MAX_UNITS)) {
+  /** The last continuation that was found. It usually continues other texts as well. */
+  let found: number[] = [];
+  return (start: TextPosition): boolean => {
+    piece.spend(FILTER_UNITS * found.length);
+    const next = (position: TextPosition | null, byte: number) =>
+      position && nextPosition(table, position, byte, budget);
+    const replayed = found.length > 0 ? found.reduce(next, start) : null;
+    if (replayed !== null && !mayRepeat(replayed.level)) return true;
+    const path = [{ position: start, byte: 0, tried: 0 }];
+    for (let steps = 0; steps < MAX_SEARCH_STEPS; steps++) {
+      const last = path.at(-1);
+      if (last === undefined) return false;
+      const { position } = last;
+      const byte = SEARCH_ORDER[last.tried++];
+      piece.spend(1);
+      if (byte === undefined) {
+        path.pop();
         continue;
       }
-      piece.spend(BYTE_UNITS);
-      const after = nextPosition(table, before.position, nodes[node]! & 255, budget);
-      if (after === null) {
-        // The mask has no token that the parser state refuses.
-        const isAllowed = table.next(before.position.state, nodes[node]! & 255, budget) !== DEAD;
-        if (isAllowed) this.#clear(kept, node, end);
-        node = end;
-        continue;
+      const after = next(position, byte);
+      // The end of the array is looked for first, because it costs less.
+      if (after?.level === OUTSIDE || (last.tried === 1 && !mayRepeat(position.level))) {
+        if (path.length > 1) found = path.slice(1).map((step) => step.byte);
+        return true;
       }
-      // An item that differs from all earlier ones keeps doing so until it is complete.
-      const isString = before.position.items?.token === 'string' && after.items?.token === 'string';
-      const isStillNew = (before.isNew && isString) || !mayOnlyRepeatAt(after);
-      if (!isStillNew && this.#allows(kept, node) && !continuations.exists(after))
-        this.#clear(kept, node, node + 1);
-      path[depth + 1] = { position: after, isNew: isStillNew };
-      node++;
-      if (!isStillNew || !isOutermostString(after)) continue;
-      this.#walkNewString(walk, after, node, end);
-      node = end;
-    }
-  }
-
-  /**
-   * Walks the tokens within a string that differs from all items of the outermost array. Until its quote,
-   * only the parser state changes. What is allowed behind the quote seldom depends on the string.
-   */
-  #walkNewString(walk: Walk, start: TextPosition, from: number, to: number): void {
-    const { nodes, subtreeEnds } = this.#trie;
-    const { table, budget, piece } = walk;
-    const base = from < to ? nodes[from]! >> 8 : 0;
-    const states = [start.state];
-    const bytes: number[] = [];
-    let visited = 0;
-    for (let node = from; node < to; ) {
-      const end = subtreeEnds[node]!;
-      const depth = (nodes[node]! >> 8) - base;
-      const state = states[depth]!;
-      const byte = nodes[node]! & 255;
-      const next = this.#quotes[end] === this.#quotes[node] ? DEAD : table.next(state, byte, budget);
-      visited++;
-      if (next === DEAD) {
-        node = end;
-        continue;
-      }
-      if (byte === QUOTE || byte === BACKSLASH) {
-        if (byte === BACKSLASH || !this.#isFreeAfterString(walk, start, next, node)) {
-          const item = start.item + String.fromCharCode(...bytes.slice(0, depth));
-          this.#walk(walk, { ...start, state, item }, true, node, end);
-        }
-        node = end;
-        continue;
-      }
-      states[depth + 1] = next;
-      bytes[depth] = byte;
-      node++;
-    }
-    piece.spend(visited);
-  }
-
-  /**
-   * Whether all tokens below the quote of a new string are certainly allowed: those that end there, at a
-   * comma or at the array's end.
-   */
-  #isFreeAfterString(
-    { table, budget, continuations }: Walk,
-    start: TextPosition,
-    state: number,
-    quote: number,
-  ): boolean {
-    const { nodes, subtreeEnds } = this.#trie;
-    if (!continuations.existsAfterString(start, state, false)) return false;
-    for (let node = quote + 1; node < subtreeEnds[quote]!; node = subtreeEnds[node]!) {
-      const byte = nodes[node]! & 255;
-      const next = table.next(state, byte, budget);
-      const end = subtreeEnds[node]!;
-      if (next === DEAD || (byte === CLOSING && this.#openings[end] === this.#openings[node])) continue;
-      const isFree = byte === COMMA && end === node + 1 && continuations.existsAfterString(start, next, true);
-      if (!isFree) return false;
+      // Space between tokens is not needed, except for the second half of a line break.
+      if (after === null || (after.level === position.level && path.length > 1)) continue;
+      piece.spend(SEARCH_UNITS);
+      path.push({ position: after, byte, tried: 0 });
     }
     return true;
-  }
+  };
+}
 
-  /** Whether no token of a subtree can complete a new item, or begin another one that must differ. */
-  #isSafe({ items }: TextPosition, node: number, end: number): boolean {
-    const lacks = (counts: Int32Array): boolean => counts[end] === counts[node];
-    if (items === null) return lacks(this.#openings);
-    // An item that holds others is complete after a bracket only.
-    const isWithin = items.level.seen === null;
-    if (items.token === 'string') return lacks(isWithin ? this.#afterQuotes : this.#quotes);
-    return lacks(isWithin ? this.#brackets : this.#ends);
-  }
-
-  #allows(mask: Uint32Array, node: number): boolean {
-    const isSet = (token: number): boolean => ((mask[token >>> 5]! >>> (token & 31)) & 1) === 1;
-    const token = this.#trie.tokens[node]!;
-    return token < this.#trie.vocabularySize ? isSet(token) : this.#duplicatesAt(token).some(isSet);
-  }
-
-  #clear(mask: Uint32Array, from: number, to: number): void {
-    const { tokens, vocabularySize } = this.#trie;
-    for (let node = from; node < to; node++) {
-      const token = tokens[node]!;
-      if (token < vocabularySize) mask[token >>> 5]! &= ~(1 << (token & 31));
-      else for (const equal of this.#duplicatesAt(token)) mask[equal >>> 5]! &= ~(1 << (equal & 31));
+/** Returns a mask without the tokens that would repeat an item or a key, or leave no other continuation. */
+export function withoutRepetitions(
+  mask: Uint32Array,
+  walk: TrieWalk,
+  table: StateTable,
+  start: TextPosition,
+  budget: WorkBudget,
+): Uint32Array {
+  const { nodes, subtreeEnds, structure, tokens } = walk.trie;
+  const piece = budget.piece(MAX_UNITS);
+  const goesOn = searchOf(table, budget, piece);
+  const repeating = walk.emptyMask();
+  // Within a new string, only quotes and escapes matter; `text` is what a position lacks since the last one.
+  const path = [{ position: start, text: '', isNew: !mayRepeat(start.level) }];
+  for (let node = 0; node < nodes.length; ) {
+    const byte = nodes[node]! & 255;
+    const depth = nodes[node]! >> 8;
+    const end = subtreeEnds[node]!;
+    const { position, text, isNew } = path[depth]!;
+    const { level } = position;
+    const isWithinNew = isNew && level.token === 'string';
+    const isSafe = (isWithinNew || level === OUTSIDE) && structure[end] === structure[node];
+    const state = isSafe ? DEAD : table.next(position.state, byte, budget);
+    if (state === DEAD) {
+      node = end;
+      continue;
     }
+    if (isWithinNew && byte !== QUOTE && byte !== BACKSLASH) {
+      piece.spend(1);
+      path[depth + 1] = { position: { state, level }, text: text + String.fromCharCode(byte), isNew };
+      node++;
+      continue;
+    }
+    piece.spend(FILTER_UNITS);
+    const whole = { ...position, level: { ...level, item: level.item + text } };
+    const after = nextPosition(table, text === '' ? position : whole, byte, budget);
+    if (after !== null && ((isWithinNew && byte === BACKSLASH) || goesOn(after))) {
+      path[depth + 1] = {
+        position: after,
+        text: '',
+        isNew: after.level.token === 'string' && !mayRepeat(after.level),
+      };
+      node++;
+    } else for (; node < end; node++) repeating[tokens[node]! >>> 5]! |= 1 << (tokens[node]! & 31);
   }
-
-  /** The tokens with equal bytes that a bit beyond the vocabulary stands for, if any. */
-  #duplicatesAt(bit: number): readonly number[] {
-    const group = bit - 32 * maskLengthOf(this.#trie) - 1;
-    return group < 0 ? NONE : this.#trie.duplicates[group]!;
-  }
-}
-
-const NONE: readonly number[] = [];
-
-interface Walk {
-  readonly kept: Uint32Array;
-  readonly table: StateTable;
-  readonly budget: WorkBudget;
-  readonly piece: WorkPiece;
-  readonly continuations: Continuations;
-}
-
-const isOutermostString = ({ items }: TextPosition): boolean =>
-  items !== null && items.token === 'string' && items.level.outer === null && !items.level.isObject;
-
-/** @param behind counts only nodes behind one of these bytes */
-function countsOf({ nodes }: TokenTrie, bytes: string, behind = ''): Int32Array {
-  const counts = new Int32Array(nodes.length + 1);
-  /** Per depth: whether the node is behind such a byte. */
-  const isBehind = [behind === ''];
-  nodes.forEach((node, i) => {
-    const depth = node >> 8;
-    const char = String.fromCharCode(node & 255);
-    isBehind[depth + 1] = isBehind[depth]! || behind.includes(char);
-    counts[i + 1] = counts[i]! + (isBehind[depth]! && bytes.includes(char) ? 1 : 0);
-  });
-  return counts;
+  const removed = walk.finish(repeating);
+  return mask.map((word, w) => word & ~removed[w]!);
 }

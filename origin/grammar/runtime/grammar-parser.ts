@@ -2,8 +2,8 @@ import { bytesOf } from '../automaton/token-bytes.ts';
 import { BY_NAME, pathsOfToken } from '../automaton/token-path.ts';
 import type { WorkBudget } from '../automaton/work-budget.ts';
 import { type Program, refersToTokens } from '../program/program.ts';
-import { Continuations } from './continuations.ts';
-import { nextPosition, type TextPosition } from './distinct-arrays.ts';
+import { nextPosition, type TextPosition } from './distinct-items.ts';
+import { searchOf, withoutRepetitions } from './distinct-items-filter.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import { MaskMaker } from './mask-maker.ts';
 import { ACCEPTING, DEAD, StateTable } from './state-table.ts';
@@ -77,7 +77,8 @@ export class GrammarParser {
   mask(table: StateTable, position: TextPosition, budget: WorkBudget): Uint32Array {
     const mask = this.#masksOf(table).mask(position.state, budget);
     if (this.#program.distinctRules.size === 0) return mask;
-    return this.#vocabulary.distinctItemsFilter(this.#program).filter(mask, table, position, budget);
+    const { walk } = this.#vocabulary.tiersFor(this.#program)[0]!;
+    return withoutRepetitions(mask, walk, table, position, budget);
   }
 
   #masksOf(table: StateTable): MaskMaker {
@@ -116,7 +117,7 @@ export class GrammarParser {
     budget: WorkBudget,
   ): TextPosition | null {
     const next = afterBytes(table, start, bytes, budget);
-    return next !== null && new Continuations(table, budget).exists(next) ? next : null;
+    return next !== null && searchOf(table, budget)(next) ? next : null;
   }
 
   /** Whether a reference to a token completes the text. */

@@ -1,10 +1,9 @@
 import type { TokenBytes } from '../automaton/token-bytes.ts';
 import { type Program, refersToTokens } from '../program/program.ts';
-import { DistinctItemsFilter } from './distinct-items-filter.ts';
 import { MaskCache } from './mask-cache.ts';
 import { COUNTED_BYTES, isPlain } from './plain-text.ts';
 import { TableMemory } from './table-memory.ts';
-import { buildTokenTrie, maskLengthOf, sortedTokens, type TokenEntry, type TokenTrie } from './token-trie.ts';
+import { buildTokenTrie, maskLengthOf, sortedTokens, type TokenEntry } from './token-trie.ts';
 import { TrieWalk } from './trie-walk.ts';
 
 /**
@@ -79,7 +78,6 @@ export class GrammarVocabulary {
   readonly tables: TableMemory;
   readonly #textTiers: readonly LengthTier[];
   readonly #plainSlices: readonly PlainSlice[];
-  readonly #filters = new WeakMap<TokenTrie, DistinctItemsFilter>();
   #referenceTiers: readonly LengthTier[] | null = null;
 
   /**
@@ -112,16 +110,5 @@ export class GrammarVocabulary {
   tiersFor(program: Program): readonly LengthTier[] {
     if (!refersToTokens(program)) return this.#textTiers;
     return (this.#referenceTiers ??= lengthTiers(this.tokens, true));
-  }
-
-  /** Built on first use. */
-  distinctItemsFilter(program: Program): DistinctItemsFilter {
-    const { trie } = this.tiersFor(program)[0]!.walk;
-    let filter = this.#filters.get(trie);
-    if (filter === undefined) {
-      filter = new DistinctItemsFilter(trie);
-      this.#filters.set(trie, filter);
-    }
-    return filter;
   }
 }

@@ -2,7 +2,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { nullOn } from '@continuo/shared/null-on.ts';
 import { BudgetExceeded, PieceTooLarge, type WorkBudget } from '../automaton/work-budget.ts';
 import { type Constraint, UnfinishedWork } from './constraint.ts';
-import { startOf, type TextPosition } from './distinct-arrays.ts';
+import { OUTSIDE, type TextPosition } from './distinct-items.ts';
 import type { GrammarParser, TextInput } from './grammar-parser.ts';
 import { StateImport } from './state-import.ts';
 import { ACCEPTING, type StateTable } from './state-table.ts';
@@ -27,7 +27,7 @@ function placeAt(handle: TableHandle, position: TextPosition, inputs: number): P
 
 function startPlace(parser: GrammarParser): Place {
   const handle = parser.currentTable();
-  return placeAt(handle, startOf(handle.table!), 0);
+  return placeAt(handle, { state: handle.table!.initial, level: OUTSIDE }, 0);
 }
 
 /** The constraint of one sequence: its text so far, and its place in the grammar. */

@@ -104,6 +104,13 @@ export class StateTable {
     return entry;
   }
 
+  /** Whether the byte between two states began a rule whose items or keys must differ. */
+  beginsDistinct(before: number, after: number): boolean {
+    const items = this.items(after);
+    const isDistinct = (q: number) => this.program.distinctRules.has(this.states.ruleOf(q));
+    return items.some((q, i) => i % 2 === 0 && items[i + 1] === before && isDistinct(q));
+  }
+
   /** The parser state of a program state without context; RETURNING where its rule ends. */
   withAnyCaller(programState: number): number {
     return this.intern([programState, ANY_CALLER], 0);

@@ -10,6 +10,8 @@ export interface TokenTrie {
   readonly nodes: Int32Array;
   /** Per node: first node after its subtree. */
   readonly subtreeEnds: Int32Array;
+  /** Per node: how many earlier nodes end in a quote, or in an opening bracket or brace. */
+  readonly structure: Int32Array;
   /** Per node: its token; for none or several, a bit beyond the vocabulary's mask words. */
   readonly tokens: Int32Array;
   readonly vocabularySize: number;
@@ -29,6 +31,7 @@ export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]
   const total = entries.reduce((sum, entry) => sum + entry.bytes.length, 0);
   const nodes = new Int32Array(total);
   const subtreeEnds = new Int32Array(total);
+  const structure = new Int32Array(total + 1);
   const none = 32 * maskLengthOf(table);
   const tokens = new Int32Array(total).fill(none);
   const duplicates: number[][] = [];
@@ -40,6 +43,7 @@ export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]
     while (path.length > common) subtreeEnds[path.pop()!] = count;
     for (let i = common; i < bytes.length; i++) {
       nodes[count] = bytes.charCodeAt(i) | (i << 8);
+      structure[count + 1] = structure[count]! + ('"[{'.includes(bytes[i]!) ? 1 : 0);
       path.push(count++);
     }
     const node = path.at(-1)!;
@@ -53,6 +57,7 @@ export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]
   return {
     nodes: nodes.slice(0, count),
     subtreeEnds: subtreeEnds.slice(0, count),
+    structure: structure.slice(0, count + 1),
     tokens: tokens.slice(0, count),
     vocabularySize: table.vocabularySize,
     duplicates,

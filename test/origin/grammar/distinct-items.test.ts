@@ -1,9 +1,15 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { Item } from '../../../origin/grammar/runtime/distinct-items.ts';
+import { expect, it } from 'vitest';
+import { WorkBudget } from '../../../origin/grammar/automaton/work-budget.ts';
+import { compileProgram } from '../../../origin/grammar/compile.ts';
+import {
+  mayRepeat,
+  nextPosition,
+  OUTSIDE,
+  type TextPosition,
+} from '../../../origin/grammar/runtime/distinct-items.ts';
+import { StateTable } from '../../../origin/grammar/runtime/state-table.ts';
 import { runs } from '../../support/random.ts';
-
-const bytes = (text: string): string => Buffer.from(text).toString('latin1');
 
 const escaped = (text: string): string =>
   [...text]
@@ -34,36 +40,49 @@ const items = fc.oneof(
     .array(scalars, { maxLength: 3 })
     .map((list) => [
       `[${list.map(([first]) => first).join()}]`,
-      `[ ${list.map(([, second]) => second).join(' , ')} ]`,
+      `[ ${list.map(([, second]) => second).join(', ')} ]`,
     ]),
   fc
     .tuple(scalars, scalars)
     .map(([[a, b], [c, d]]) => [`{"a":${a},"b":${c}}`, `{ "b": ${d}, "\\u0061": ${b} }`]),
 );
 
-describe('items that must differ', () => {
-  it('are equal in all spellings, and every beginning of one may become the other', () => {
-    fc.assert(
-      fc.property(items, fc.boolean(), ([first, second], isSwapped) => {
-        const [text, other] = isSwapped ? [second!, first!] : [first!, second!];
-        const item = new Item(bytes(text));
-        expect(new Item(bytes(other)).canonical).toBe(item.canonical);
-        for (let end = 0; end <= bytes(other).length; end++)
-          expect(item.hasBeginningOf(bytes(other).slice(0, end)), `${text} ${other} ${end}`).toBe(true);
-      }),
-      { numRuns: runs(2_000) },
-    );
-  });
+const table = new StateTable(
+  compileProgram({ type: 'json_schema', value: { type: 'array', uniqueItems: true } }),
+);
+const start: TextPosition = { state: table.initial, level: OUTSIDE };
 
-  it.each([
-    ['"thin"', '"tho'],
-    ['"th\\nin"', '"thi'],
-    ['"\\u0061b"', '"b'],
-    ['"日本"', '"日曜'],
-    ['12', '13'],
-    ['{"name":"a"}', '{"name":"b'],
-    ['[true]', '[f'],
-  ])('cannot become %s from %s', (item, begun) => {
-    expect(new Item(bytes(item)).hasBeginningOf(bytes(begun))).toBe(false);
-  });
+/** Null if the text repeats an item. */
+const after = (text: string, from: TextPosition | null = start): TextPosition | null =>
+  [...Buffer.from(text)].reduce(
+    (position: TextPosition | null, byte) =>
+      position && nextPosition(table, position, byte, new WorkBudget(1e9)),
+    from,
+  );
+
+it('an item that is equal to an earlier one in another spelling is refused, and no beginning of it is taken for new', () => {
+  fc.assert(
+    fc.property(items, fc.boolean(), ([first, second], isSwapped) => {
+      const [text, other] = isSwapped ? [second!, first!] : [first!, second!];
+      let position = after(`[${text},`);
+      for (const char of other) {
+        expect(mayRepeat(position!.level), `${text} ${other} ${char}`).toBe(true);
+        position = after(char, position);
+      }
+      expect(after(',', position), `${text} ${other}`).toBeNull();
+    }),
+    { numRuns: runs(2_000) },
+  );
+});
+
+it.each([
+  ['"thin"', '"tho'],
+  ['"th\\nin"', '"thi'],
+  ['"\\u0061b"', '"b'],
+  ['"日本"', '"日曜'],
+  ['12', '13'],
+  ['{"name":"a"}', '{"name":"b'],
+  ['[true]', '[f'],
+])('after %s, an item that begins with %s is new', (item, begun) => {
+  expect(mayRepeat(after(`[${item},${begun}`)!.level)).toBe(false);
 });

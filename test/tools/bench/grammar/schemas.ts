@@ -5,9 +5,9 @@ import { WorkBudget } from '../../../../origin/grammar/automaton/work-budget.ts'
 import { compileProgram } from '../../../../origin/grammar/compile.ts';
 import {
   nextPosition,
-  startOf,
+  OUTSIDE,
   type TextPosition,
-} from '../../../../origin/grammar/runtime/distinct-arrays.ts';
+} from '../../../../origin/grammar/runtime/distinct-items.ts';
 import { GrammarRuntime } from '../../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { ACCEPTING, StateTable } from '../../../../origin/grammar/runtime/state-table.ts';
@@ -86,7 +86,7 @@ type Program = NonNullable<ReturnType<typeof compile>>;
 function accepts(program: Program, text: Uint8Array): boolean {
   const table = new StateTable(program);
   const budget = new WorkBudget(Number.MAX_SAFE_INTEGER);
-  let position: TextPosition | null = startOf(table);
+  let position: TextPosition | null = { state: table.initial, level: OUTSIDE };
   for (const byte of text) {
     position = nextPosition(table, position, byte, budget);
     if (position === null) return false;
