@@ -1,6 +1,6 @@
 import OpenAI, { APIConnectionTimeoutError, APIUserAbortError, RateLimitError } from 'openai';
 import { describe, expect, inject, test } from 'vitest';
-import { complete, type Logprobs, limitedKey, logprobsOf, running, texts, tokenize } from './direct.ts';
+import { limitedKey, running } from './direct.ts';
 
 /** The openai package for Node. Shapes, error classes and ordinary streams are tested in test/e2e. */
 
@@ -107,82 +107,5 @@ describe('openai-node: disconnects', () => {
     const answer = await client.completions.create({ model, prompt: 'The king', max_tokens: 4 });
     expect(answer.usage?.completion_tokens).toBe(4);
     await expect.poll(running, { timeout: 60_000 }).toBe(0);
-  });
-});
-
-describe('openai-node: prompts as token ids', () => {
-  test('give the same completion and usage as their text, single and in a batch', async () => {
-    const prompts = ['Once upon a time', 'def add(a, b):', 'Straße 日本 🙂'];
-    const fields = { max_tokens: 8, temperature: 0 };
-    const ids = await Promise.all(prompts.map(tokenize));
-    const byText = await complete({ prompt: prompts, ...fields });
-    const byIds = await client.completions.create({ model, prompt: ids, ...fields });
-    expect(byIds.choices.map(({ text }) => text)).toEqual(byText.choices.map(({ text }) => text));
-    // The second request finds its prompts in the prefix cache.
-    const { prompt_tokens, completion_tokens, total_tokens } = byText.usage;
-    expect(byIds.usage).toMatchObject({ prompt_tokens, completion_tokens, total_tokens });
-    expect(byIds.usage?.prompt_tokens).toBe(ids.flat().length);
-    const alone = await client.completions.create({ model, prompt: ids[1] as number[], ...fields });
-    expect(alone.choices[0]?.text).toBe(byText.choices[1]?.text);
-  });
-});
-
-describe('openai-node: logit_bias', () => {
-  test('of 100 forces a token and of -100 bans one', async () => {
-    const fields = { prompt: 'Once upon a time', max_tokens: 3, temperature: 0 };
-    const [forced] = await tokenize(' king');
-    const bias = (id: number, value: number) => ({ model, ...fields, logit_bias: { [id]: value } });
-    const kings = await client.completions.create(bias(forced as number, 100));
-    expect(kings.choices[0]?.text).toBe(' king king king');
-    const [usual] = await texts(fields);
-    const [first] = await tokenize(usual as string);
-    const without = await client.completions.create({ ...bias(first as number, -100), logprobs: 1 });
-    const { tokens } = logprobsOf(without.choices[0]);
-    expect(tokens).toHaveLength(3);
-    expect(await tokenize(tokens[0] as string)).not.toEqual([first]);
-  });
-});
-
-describe('openai-node: echo', () => {
-  const prompt = 'Der König sagte: 日本 🙂. Then';
-  const fields = { model, prompt, max_tokens: 6, echo: true, logprobs: 2, temperature: 0 } as const;
-
-  test('scores a prompt the same from text and from ids, with offsets at the token boundaries', async () => {
-    const ids = await tokenize(prompt);
-    const fromText = (await client.completions.create(fields)).choices[0];
-    const fromIds = (await client.completions.create({ ...fields, prompt: ids })).choices[0];
-    expect(fromIds).toEqual(fromText);
-    const { tokens, text_offset, token_logprobs } = logprobsOf(fromText);
-    expect(tokens).toHaveLength(ids.length + 6);
-    expect(token_logprobs.filter((value) => value === null)).toHaveLength(1);
-    const points = [...(fromText?.text ?? '')];
-    const pieces = text_offset.map((from, at) => points.slice(from, text_offset[at + 1]).join(''));
-    expect(pieces.join('')).toBe(fromText?.text);
-    for (const [at, token] of tokens.entries()) {
-      if (!token.startsWith('bytes:')) expect(pieces[at]).toBe(token);
-    }
-  });
-
-  test('gives the same text and logprobs streamed and plain', async () => {
-    const plain = (await client.completions.create(fields)).choices[0];
-    const joined = { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] };
-    let text = '';
-    for await (const chunk of await client.completions.create({ ...fields, stream: true })) {
-      for (const choice of chunk.choices) {
-        text += choice.text;
-        for (const [name, list] of Object.entries(joined) as [keyof Logprobs, unknown[]][]) {
-          list.push(...((choice.logprobs as Logprobs | null)?.[name] ?? []));
-        }
-      }
-    }
-    expect(text).toBe(plain?.text);
-    expect(joined).toEqual(plain?.logprobs);
-  });
-
-  test('with max_tokens 0 returns only the prompt, each token scored', async () => {
-    const { choices, usage } = await client.completions.create({ ...fields, max_tokens: 0 });
-    expect(choices[0]).toMatchObject({ text: prompt, finish_reason: 'length' });
-    expect(choices[0]?.logprobs?.tokens).toHaveLength(usage?.prompt_tokens ?? -1);
-    expect(usage?.completion_tokens).toBe(0);
   });
 });
