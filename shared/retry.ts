@@ -9,9 +9,12 @@ export interface Backoff {
   pause(ms: number): Promise<unknown>;
 }
 
-/** Milliseconds to wait after so many failed attempts: a random part, at least half, of a doubling time. */
-const backoffMs = (firstMs: number, failures: number, random: number): number =>
-  firstMs * 2 ** (failures - 1) * (0.5 + random / 2);
+/** Returns the wait after so many failures in a row, which doubles with each of them. */
+export const backOff = (failures: number, firstMs: number, maxMs = Infinity): number =>
+  Math.min(maxMs, firstMs * 2 ** (failures - 1));
+
+/** Returns a random part of a wait, at least half of it. @param random in [0, 1) */
+export const partOf = (ms: number, random: number): number => ms * (0.5 + random / 2);
 
 /** Returns whether an object has rejected a call because it has too many. */
 export const isOverloaded = (thrown: unknown): boolean =>
@@ -28,7 +31,7 @@ export async function retry<T>(call: () => Promise<T>, { random, pause }: Backof
       return await call();
     } catch (thrown) {
       if (attempt === ATTEMPTS || isOverloaded(thrown)) throw thrown;
-      await pause(backoffMs(FIRST_PAUSE_MS, attempt, random()));
+      await pause(partOf(backOff(attempt, FIRST_PAUSE_MS), random()));
     }
   }
 }

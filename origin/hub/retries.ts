@@ -1,3 +1,4 @@
+import { backOff, partOf } from '@continuo/shared/retry.ts';
 import { HubUnreachable, TransientHubError } from './hub-error.ts';
 
 export interface RetryOptions {
@@ -37,15 +38,10 @@ export async function withRetries<T>(
       if (failures >= maxAttempts) {
         throw new HubUnreachable(`failed after ${failures} attempts: ${error.message}`);
       }
-      const delayMs = Math.min(error.retryAfterMs ?? backoffMs(failures, random()), MAX_RETRY_AFTER_MS);
+      const usual = partOf(backOff(failures, FIRST_DELAY_MS, MAX_DELAY_MS), random());
+      const delayMs = Math.min(error.retryAfterMs ?? Math.round(usual), MAX_RETRY_AFTER_MS);
       onRetry(error.message, delayMs);
       await sleep(delayMs);
     }
   }
-}
-
-/** Exponential backoff with jitter: half of the delay is random, so clients do not return at once. */
-function backoffMs(failures: number, random: number): number {
-  const full = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), MAX_DELAY_MS);
-  return Math.round(full * (0.5 + random / 2));
 }

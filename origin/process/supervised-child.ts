@@ -188,10 +188,6 @@ export class SupervisedChild<Command, Report, Reply = never> {
   }
 }
 
-/** Returns the delay of a restart, which doubles with each death in a row. */
-export const backOff = (deaths: number, minMs: number, maxMs: number): number =>
-  Math.min(maxMs, minMs * 2 ** (deaths - 1));
-
 /**
  * Limits of a long-lived thread's JavaScript heap. V8 lets the young generation grow to 100 MiB of garbage
  * per thread and keeps it; the engine and tokenizer threads have 10 to 25 MiB of live objects each.

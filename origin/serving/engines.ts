@@ -41,13 +41,6 @@ export interface ModelEngine extends Pick<ModelSpec, 'name' | 'key' | 'memory' |
   retryAt: number;
 }
 
-const FIRST_RETRY_MS = 2_000;
-const LAST_RETRY_MS = 300_000;
-
-/** Returns the wait after the n-th consecutive failure. */
-export const retryDelayMs = (failures: number): number =>
-  Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
-
 const holdsMemory = ({ phase }: Pick<ModelEngine, 'phase'>): boolean =>
   phase === 'loading' || phase === 'loaded' || phase === 'unloading';
 

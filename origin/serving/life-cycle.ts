@@ -1,3 +1,4 @@
+import { backOff } from '@continuo/shared/retry.ts';
 import {
   type Actions,
   Engines,
@@ -6,8 +7,10 @@ import {
   MARGIN,
   type ModelEngine,
   type ModelSpec,
-  retryDelayMs,
 } from './engines.ts';
+
+const FIRST_RETRY_MS = 2_000;
+const LAST_RETRY_MS = 300_000;
 
 /** The answer to a request for a model. */
 export type RequestDecision =
@@ -161,7 +164,9 @@ export class LifeCycle {
     else {
       engine.phase = 'failed';
       engine.failures += 1;
-      engine.retryAt = fault.permanent ? Infinity : now + retryDelayMs(engine.failures);
+      engine.retryAt = fault.permanent
+        ? Infinity
+        : now + backOff(engine.failures, FIRST_RETRY_MS, LAST_RETRY_MS);
     }
     this.#admit(now);
   }

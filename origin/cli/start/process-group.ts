@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '@continuo/origin/config/environment.ts';
 import {
-  backOff,
   type ChildExit,
   type ChildLife,
   processLife,
   SupervisedChild,
 } from '@continuo/origin/process/supervised-child.ts';
 import { errorCode } from '@continuo/shared/error-details.ts';
+import { backOff } from '@continuo/shared/retry.ts';
 import type { OutputLog } from './output-log.ts';
 
 export interface Command {

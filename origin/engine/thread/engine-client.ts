@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import type { BugTrace } from '@continuo/shared/error-details.ts';
+import { backOff } from '@continuo/shared/retry.ts';
 import { freeAfterThread } from '../../process/engine-locks.ts';
 import {
-  backOff,
   type ChildDeath,
   SupervisedChild,
   THREAD_MEMORY,

@@ -1,13 +1,13 @@
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import {
-  backOff,
   type ChildExit,
   type ChildLife,
   type ChildOptions,
   SupervisedChild,
   threadLife,
 } from '../../../origin/process/supervised-child.ts';
+import { backOff } from '../../../shared/retry.ts';
 
 const EXIT: ChildExit = { code: 1, signal: null, error: null };
 
