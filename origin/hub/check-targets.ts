@@ -3,7 +3,7 @@ import path from 'node:path';
 import { readModelSettings } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
 import type { EngineSettings, ModelSettings } from '../config/model-settings.ts';
-import { PRECISIONS, type Precision } from '../model/config/model-files.ts';
+import type { Precision } from '../model/config/model-files.ts';
 import { type BuiltSet, buildModels, withFaulty } from '../serving/build-models.ts';
 import { inspectModels } from '../serving/inspect-models.ts';
 import { NO_MEMORY_LIMITS } from '../serving/memory-budget.ts';
@@ -16,7 +16,7 @@ import { chooseVariant, precisionOf } from './variants.ts';
 export interface TargetOptions {
   /** A path, a name in the models file, or a cached owner/name; absent = all configured models. */
   readonly model: string | undefined;
-  readonly variant: string | undefined;
+  readonly variant: Precision | undefined;
   /** Branch, tag or commit of a cached model. */
   readonly revision: string;
   /** The directory with one directory per repository. */
@@ -36,7 +36,7 @@ export async function findCheckTargets(
   { model, variant: given, ...where }: TargetOptions,
   environment: Environment,
 ): Promise<CheckTarget[]> {
-  const variant = given === undefined ? null : requirePrecision(given);
+  const variant = given ?? null;
   const read = readModelSettings(environment);
   const set = readModels(read);
   const isNamed = ({ name, aliases }: ModelSettings) =>
@@ -79,12 +79,6 @@ function withSlots(
 function requireDirectory(directory: string): string {
   if (existsSync(directory)) return directory;
   throw new HubError(`there is no directory ${directory}`);
-}
-
-function requirePrecision(name: string): Precision {
-  const precision = PRECISIONS.find((precision) => precision === name);
-  if (precision !== undefined) return precision;
-  throw new HubError(`unknown variant ${name}; known variants: ${PRECISIONS.join(', ')}`);
 }
 
 interface CachedName extends Omit<TargetOptions, 'model' | 'variant'> {

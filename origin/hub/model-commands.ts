@@ -1,8 +1,8 @@
 import { homedir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Environment } from '../config/environment.ts';
-import { findDecoder } from '../model/config/model-files.ts';
+import { findDecoder, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { readTextFile, withExamples } from '../terminal/program.ts';
 import { byteSize, createProgress, type ProgressDisplay } from '../terminal/progress.ts';
 import { createResults, type Results } from '../terminal/tables.ts';
@@ -20,14 +20,14 @@ import { linkTo } from './snapshot.ts';
 
 /** The commands that fetch and check models. They need no server. */
 
-interface VariantOptions {
+interface PullOptions {
   readonly variant?: string;
   readonly revision: string;
-}
-interface PullOptions extends VariantOptions {
   readonly link?: string;
 }
-interface CheckOptions extends VariantOptions {
+interface CheckOptions {
+  readonly variant?: Precision;
+  readonly revision: string;
   readonly prompt: string;
   readonly text?: string;
 }
@@ -78,7 +78,7 @@ export function addModelCommands(
       .description(
         'load a directory, a name of the models file or a cached owner/name, run a prompt, measure speed and batch invariance; default: all configured models',
       )
-      .option('--variant <name>', 'precision, if there are several')
+      .addOption(new Option('--variant <name>', 'precision, if there are several').choices(PRECISIONS))
       .option('--revision <name>', 'branch, tag or commit of a cached model', DEFAULT_REVISION)
       .option('--prompt <text>', 'text to continue', PROMPT)
       .option('--text <file>', 'text to predict; prints bits per byte, which tell what a precision loses')

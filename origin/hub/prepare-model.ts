@@ -15,7 +15,7 @@ import { withFileLock } from './file-lock.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 import { locate, TOKENIZER_FILE } from './locate.ts';
 import { DEFAULT_REVISION, nameOrOption, type RepositoryName, readModelName } from './names.ts';
-import { freeBytes, type PullContext } from './pull.ts';
+import { type PullContext, requireSpace } from './pull.ts';
 import { chooseVariant, variantsOf } from './variants.ts';
 
 /** Brings a model from its name to a directory that the origin can serve: fetches, builds. */
@@ -279,13 +279,7 @@ function requireResources(
   const disks = isOneDisk
     ? [[cache, missingBytes + builtBytes] as const]
     : [[cache, missingBytes] as const, [target, builtBytes] as const];
-  for (const [directory, needed] of disks) {
-    const free = freeBytes(directory);
-    if (needed <= free) continue;
-    throw new HubError(
-      `the model needs about ${byteSize(needed)} of disk space, but ${directory} has ${byteSize(free)} free`,
-    );
-  }
+  for (const [directory, needed] of disks) requireSpace('the model', needed, directory);
   const [memory, free] = [loadedBytes + RUNTIME_BYTES, availableMemory()];
   if (memory <= free) return;
   throw new HubError(

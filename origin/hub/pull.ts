@@ -129,7 +129,7 @@ export async function pullFiles(
   const snapshot = path.join(snapshots, commit);
   const directory = path.join(snapshot, variant.directory);
   await changeCache(repository, context, async () => {
-    await requireSpace(files, root);
+    requireSpace('the download', await missingBytesOf(files), root);
     const isJson = ({ file }: WantedFile) => file.path.endsWith('.json');
     for (const file of files.filter(isJson)) await fetchFile(file, snapshot, context);
     check?.(directory);
@@ -177,17 +177,14 @@ async function missingBytesOf(files: readonly WantedFile[]): Promise<number> {
   return missing;
 }
 
-/** Free bytes of the disk of a directory. */
-export function freeBytes(directory: string): number {
+/** @throws HubError if the disk of a directory has fewer free bytes */
+export function requireSpace(what: string, bytes: number, directory: string): void {
   const { bavail, bsize } = statfsSync(directory);
-  return bavail * bsize;
-}
-
-/** @throws HubError if the missing bytes do not fit on the disk */
-async function requireSpace(files: readonly WantedFile[], directory: string): Promise<void> {
-  const [missing, free] = [await missingBytesOf(files), freeBytes(directory)];
-  if (missing <= free) return;
-  throw new HubError(`the download needs ${byteSize(missing)}, but ${directory} has ${byteSize(free)} free`);
+  const free = bavail * bsize;
+  if (bytes <= free) return;
+  throw new HubError(
+    `${what} needs about ${byteSize(bytes)} of disk space, but ${directory} has ${byteSize(free)} free`,
+  );
 }
 
 /** Size of a file in bytes; null if there is none. */
