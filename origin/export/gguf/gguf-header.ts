@@ -8,10 +8,11 @@ type NumberArray =
   | Int16Array
   | Uint32Array
   | Int32Array
-  | Float32Array;
+  | Float32Array
+  | Float64Array;
 
 /** A value of the metadata. Arrays of 64-bit integers become doubles, arrays of booleans bytes. */
-export type MetadataValue = string | number | boolean | readonly string[] | NumberArray | Float64Array;
+export type MetadataValue = string | number | boolean | readonly string[] | NumberArray;
 
 export interface GgufTensor {
   readonly name: string;
@@ -84,37 +85,25 @@ function readMetadata(cursor: HeaderCursor, count: number): Map<string, Metadata
   return metadata;
 }
 
-interface ScalarType {
-  readonly bytes: number;
-  read(cursor: HeaderCursor): number | boolean;
-  /** Returns `bytes` as an array of this type. */
-  array(bytes: ArrayBuffer): NumberArray | Float64Array;
-}
-
-/** By the number of the value type. */
-const SCALARS: Readonly<Record<number, ScalarType>> = {
-  0: { bytes: 1, read: (cursor) => cursor.u8(), array: (bytes) => new Uint8Array(bytes) },
-  1: { bytes: 1, read: (cursor) => cursor.i8(), array: (bytes) => new Int8Array(bytes) },
-  2: { bytes: 2, read: (cursor) => cursor.u16(), array: (bytes) => new Uint16Array(bytes) },
-  3: { bytes: 2, read: (cursor) => cursor.i16(), array: (bytes) => new Int16Array(bytes) },
-  4: { bytes: 4, read: (cursor) => cursor.u32(), array: (bytes) => new Uint32Array(bytes) },
-  5: { bytes: 4, read: (cursor) => cursor.i32(), array: (bytes) => new Int32Array(bytes) },
-  6: { bytes: 4, read: (cursor) => shortestFloat(cursor.f32()), array: (bytes) => new Float32Array(bytes) },
-  7: { bytes: 1, read: (cursor) => cursor.u8() !== 0, array: (bytes) => new Uint8Array(bytes) },
-  10: { bytes: 8, read: (cursor) => cursor.u64(), array: doublesOf },
-  11: { bytes: 8, read: (cursor) => cursor.i64(), array: doublesOf },
-  12: { bytes: 8, read: (cursor) => cursor.f64(), array: (bytes) => new Float64Array(bytes) },
+/** Arrays of the scalar types, by the number of the value type. */
+const SCALARS = {
+  0: Uint8Array,
+  1: Int8Array,
+  2: Uint16Array,
+  3: Int16Array,
+  4: Uint32Array,
+  5: Int32Array,
+  6: Float32Array,
+  7: Uint8Array,
+  10: BigUint64Array,
+  11: BigInt64Array,
+  12: Float64Array,
 };
 
+const FLOAT = 6;
+const BOOLEAN = 7;
 const TEXT = 8;
 const ARRAY = 9;
-
-function doublesOf(bytes: ArrayBuffer): Float64Array {
-  const doubles = new Float64Array(bytes);
-  const integers = new BigInt64Array(bytes);
-  for (let index = 0; index < doubles.length; index += 1) doubles[index] = Number(integers[index]);
-  return doubles;
-}
 
 /** Returns the shortest decimal number that rounds to this float32: 1e-5 instead of 0.000009999999747. */
 function shortestFloat(value: number): number {
@@ -127,13 +116,14 @@ function shortestFloat(value: number): number {
 
 function readValue(cursor: HeaderCursor, type: number, texts: { left: number }): MetadataValue {
   if (type === TEXT) return cursor.text(MAX_TEXT_BYTES);
-  if (type !== ARRAY) return scalarType(cursor, type).read(cursor);
+  if (type !== ARRAY) {
+    const [value = 0] = readScalars(cursor, type, 1);
+    if (type === BOOLEAN) return value !== 0;
+    return type === FLOAT ? shortestFloat(value) : value;
+  }
   const element = cursor.u32();
   const count = cursor.u64();
-  if (element !== TEXT) {
-    const { bytes, array } = scalarType(cursor, element);
-    return array(cursor.bytes(count * bytes).buffer);
-  }
+  if (element !== TEXT) return readScalars(cursor, element, count);
   texts.left -= count;
   if (texts.left < 0 || count * 8 > cursor.remaining) throw cursor.fault(`claims ${count} texts: too many`);
   const values: string[] = [];
@@ -141,10 +131,13 @@ function readValue(cursor: HeaderCursor, type: number, texts: { left: number }):
   return values;
 }
 
-function scalarType(cursor: HeaderCursor, type: number): ScalarType {
-  const scalar = SCALARS[type];
-  if (scalar === undefined) throw cursor.fault(`has a value of type ${type}, which is not supported`);
-  return scalar;
+/** Integers of 64 bits become doubles: those beyond 2^53 are rounded. */
+function readScalars(cursor: HeaderCursor, type: number, count: number): NumberArray {
+  if (!(type in SCALARS)) throw cursor.fault(`has a value of type ${type}, which is not supported`);
+  const Values = SCALARS[type as keyof typeof SCALARS];
+  const values = new Values(cursor.bytes(count * Values.BYTES_PER_ELEMENT).buffer);
+  const isWide = values instanceof BigUint64Array || values instanceof BigInt64Array;
+  return isWide ? Float64Array.from(values, Number) : values;
 }
 
 function readTensor(cursor: HeaderCursor, index: number): Omit<GgufTensor, 'bytes'> {

@@ -36,17 +36,9 @@ export class HeaderCursor {
     return new Error(`${this.subject} ${message}`);
   }
 
-  u8 = (): number => this.#take(1, (view, at) => view.getUint8(at));
-  i8 = (): number => this.#take(1, (view, at) => view.getInt8(at));
-  u16 = (): number => this.#take(2, (view, at) => view.getUint16(at, true));
-  i16 = (): number => this.#take(2, (view, at) => view.getInt16(at, true));
   u32 = (): number => this.#take(4, (view, at) => view.getUint32(at, true));
-  i32 = (): number => this.#take(4, (view, at) => view.getInt32(at, true));
-  f32 = (): number => this.#take(4, (view, at) => view.getFloat32(at, true));
-  f64 = (): number => this.#take(8, (view, at) => view.getFloat64(at, true));
   /** 64-bit integers beyond 2^53 are rounded; lengths of that size never fit in the file. */
   u64 = (): number => Number(this.#take(8, (view, at) => view.getBigUint64(at, true)));
-  i64 = (): number => Number(this.#take(8, (view, at) => view.getBigInt64(at, true)));
 
   /** @throws Error if the text is longer than `limit` bytes or than the rest of the file */
   text(limit: number): string {
