@@ -110,28 +110,6 @@ describe('the official client', () => {
     }
   });
 
-  test('gets the same text with and without eight concurrent requests', async () => {
-    const request = {
-      model,
-      prompt: 'It was a dark night and',
-      max_tokens: 40,
-      seed: 99,
-      temperature: 1,
-    } as const;
-    const alone = await client.completions.create(request);
-    const others = Array.from({ length: 8 }, (_, index) =>
-      client.completions.create({
-        ...request,
-        prompt: 'Some other story '.repeat(index + 1),
-        seed: index,
-        max_tokens: 60,
-      }),
-    );
-    const among = await client.completions.create(request);
-    await Promise.all(others);
-    expect(among.choices[0]?.text).toBe(alone.choices[0]?.text);
-  });
-
   test('raises its own error classes', async () => {
     const failing = (fields: object) => client.completions.create({ model, prompt: 'x', ...fields } as never);
     await expect(failing({ n: 0 })).rejects.toBeInstanceOf(OpenAI.BadRequestError);
@@ -170,15 +148,6 @@ describe('the built-in model', () => {
       temperature: 0,
     });
     expect(story.choices[0]?.text).toMatch(/ (the|a|and|was|there) /);
-  });
-
-  test('stops before a stop string and reports it', async () => {
-    const request = { model, prompt: 'Once upon a time', max_tokens: 200, temperature: 0 } as const;
-    const whole = (await client.completions.create(request)).choices[0]?.text ?? '';
-    const stop = whole.slice(20, 27);
-    const cut = (await client.completions.create({ ...request, stop })).choices[0];
-    expect(cut?.finish_reason).toBe('stop');
-    expect(cut?.text).toBe(whole.slice(0, whole.indexOf(stop)));
   });
 
   test('scores an echoed prompt: one entry per token, null first, offsets into the text', async () => {
