@@ -1,5 +1,6 @@
 import type { Environment } from '@continuo/origin/config/environment.ts';
-import { CommandError, EXIT, readTextFile } from '@continuo/origin/terminal/program.ts';
+import { readTextFile } from '@continuo/origin/config/named-file.ts';
+import { CommandError, EXIT } from '@continuo/origin/terminal/program.ts';
 import { readState } from './start/development-state.ts';
 import { stateDirectory } from './start/installation.ts';
 

@@ -1,12 +1,6 @@
 import { buffer } from 'node:stream/consumers';
-import {
-  CommandError,
-  EXIT,
-  readJsonFile,
-  readTextFile,
-  whole,
-  withExamples,
-} from '@continuo/origin/terminal/program.ts';
+import { readJsonFile, readTextFile } from '@continuo/origin/config/named-file.ts';
+import { CommandError, EXIT, whole, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Terminal } from '@continuo/origin/terminal/terminal.ts';
 import { completionRequest } from '@continuo/shared/completion.ts';
 import { type Command, InvalidArgumentError, Option } from 'commander';

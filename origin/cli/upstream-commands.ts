@@ -1,4 +1,5 @@
-import { CommandError, EXIT, readJsonFile, withExamples } from '@continuo/origin/terminal/program.ts';
+import { readJsonFile } from '@continuo/origin/config/named-file.ts';
+import { CommandError, EXIT, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
 import * as z from 'zod';
 import { given, pathTo } from './options.ts';

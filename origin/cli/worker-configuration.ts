@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readTextFile } from '@continuo/origin/config/named-file.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { parseSettings, type Variables } from '@continuo/worker/env/settings.ts';
 import { parseUpstreams, type UpstreamConfig } from '@continuo/worker/upstreams/upstream-config.ts';
@@ -20,11 +20,9 @@ const REPLACE = 'Replace them before you deploy to this environment; see docs/de
 export function checkWorker(file: string): Finding[] {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readTextFile(file);
   } catch (error) {
-    return [
-      fail('Worker', `${file} cannot be read (${errorMessage(error)})`, 'Name the file with --config.'),
-    ];
+    return [fail('Worker', errorMessage(error), 'Name the file with --config.')];
   }
   const names = new Set([...text.matchAll(/^\s*\[+\s*env\.([\w-]+)/gm)].map(([, name]) => name!));
   return [undefined, ...names].map((environment) => checkEnvironment(file, environment));

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
 import { generationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
 import type { OriginConfig } from '../config/config.ts';
@@ -11,6 +9,7 @@ import {
   modelFields,
   modelName,
 } from '../config/model-settings.ts';
+import { readJsonFile } from '../config/named-file.ts';
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/config/device.ts';
 import { type MemoryLimits, NO_MEMORY_LIMITS } from './memory-budget.ts';
@@ -95,7 +94,7 @@ const modelsFile = z
  * @throws Error one line that names the file and the field
  */
 function readModelsFile(file: string, base: ModelSettings): ModelSet {
-  const parsed = modelsFile.safeParse(readJson(file));
+  const parsed = modelsFile.safeParse(readJsonFile(file));
   if (!parsed.success) {
     throw new Error(`${file}: ${describe(parsed.error.issues[0]!)}`);
   }
@@ -117,21 +116,6 @@ function describe(issue: z.core.$ZodIssue, outer: readonly PropertyKey[] = []): 
       : undefined;
   if (meant !== undefined) return describe(meant[0]!, path);
   return `${path.join('.') || 'the file'}: ${issue.message}`;
-}
-
-function readJson(file: string): unknown {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    const code = errorCode(error);
-    throw new Error(`${file}: ${code === 'ENOENT' ? 'the file is missing' : `cannot be read: ${code}`}`);
-  }
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new Error(`${file}: not valid JSON: ${errorMessage(error).replaceAll(/\s+/g, ' ')}`);
-  }
 }
 
 /** A model with a provider without device options inherits none from the environment. */

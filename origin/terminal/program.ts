@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import type { Terminal } from './terminal.ts';
@@ -17,25 +16,6 @@ export class CommandError extends Error {
   constructor(message: string, exitCode: number = EXIT.failed) {
     super(message);
     this.exitCode = exitCode;
-  }
-}
-
-/** Reads a file that a command line names. @throws CommandError */
-export function readTextFile(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new CommandError(`${file} cannot be read (${errorMessage(error)}).`);
-  }
-}
-
-/** As `readTextFile`, for a file of JSON. */
-export function readJsonFile(file: string): unknown {
-  const text = readTextFile(file);
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new CommandError(`${file} is not JSON (${errorMessage(error)}).`);
   }
 }
 

@@ -110,7 +110,7 @@ describe.concurrent('a start that cannot succeed is exit code 1 and one line on 
   });
 
   test.each([
-    ['a models’ file that is missing', null, /models\.json: the file is missing/],
+    ['a models’ file that is missing', null, /models\.json cannot be read \(ENOENT/],
     ['one with an unknown field', { models: [{ name: 'a', directory: 'a', slot: 1 }] }, /models\.0: .*slot/],
     ['one with a wrong value', { models: [{ name: 'a', directory: 'a', slots: 0 }] }, /models\.0\.slots: /],
     [

@@ -66,7 +66,7 @@ it('a model may have its own limit of prefixes on disk', () => {
 });
 
 it.each([
-  ['{"models": [\n  {"name": "a",}\n]}', /models\.json: not valid JSON: .*line 2 column 16/],
+  ['{"models": [\n  {"name": "a",}\n]}', /models\.json is not JSON \(.*line 2 column 16/],
   [
     '{"models": [{"name": "a", "directory": ".", "infill": "on"}]}',
     /models\.0\.infill: expected auto, off or a template$/,

@@ -133,7 +133,7 @@ describe('several models in one origin', () => {
     const before = await origin.models();
     writeFileSync(file, '{');
     const refused = 'reload failed; the old models stay';
-    expect((await reload(refused)).reason).toMatch(/models\.json: not valid JSON: .*line 1 column 2/);
+    expect((await reload(refused)).reason).toMatch(/models\.json is not JSON \(.*line 1 column 2/);
     const damaged = { ...alpha, directory: 'nowhere' };
     expect((await reload(refused, mini, damaged)).reason).toMatch(
       /^alpha: the model directory .*nowhere is missing/,
