@@ -26,7 +26,9 @@ async function writeModel(directory: string, name: string, precision: 'fp32' | '
     ([tensor, [rows, ...columns]]) =>
       [tensor, [rows === config.vocab_size ? VOCABULARY : rows!, ...columns]] as const,
   );
-  const checkpoint = hashedCheckpoint({ ...config, vocab_size: VOCABULARY }, Object.fromEntries(shapes));
+  const sizes = Object.keys(config).filter((field) => field.startsWith('vocab_size'));
+  const larger = { ...config, ...Object.fromEntries(sizes.map((field) => [field, VOCABULARY])) };
+  const checkpoint = hashedCheckpoint(larger, Object.fromEntries(shapes));
   await buildModel(checkpoint, { precision, directory });
   writeByteTokenizer(directory, VOCABULARY);
   return Tokenizer.fromDirectory(directory);
@@ -50,6 +52,9 @@ describe.each([
   ['granitemoehybrid-experts', 'fp32'],
   ['falcon_h1', 'fp32'],
   ['nemotron_h-experts', 'fp32'],
+  // Without states: layers that read the KV of others.
+  ['gemma4_text', 'fp32'],
+  ['gemma4_text', 'int8'],
 ] as const)('a request to %s in %s', (name, precision) => {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
   const kernel = new SimdKernel();
@@ -80,7 +85,7 @@ describe.each([
     await fc.assert(
       fc.asyncProperty(schedules, fc.constantFrom(6, 1000), async (schedule, chunks) => {
         // Half of the store, which states may have, has six of them.
-        const budget = Math.max(storeBytes(runner, chunks), 12 * runner.states!.bytes);
+        const budget = Math.max(storeBytes(runner, chunks), 12 * (runner.states?.bytes ?? 0));
         const driver = start(budget);
         await expectAsAlone(schedule, driver, () => start(0));
         const { suspensions = 0, prefixStore } = driver.engine.status;
@@ -92,7 +97,7 @@ describe.each([
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(runs(10));
   });
 
-  it('fails alone if its state is not numbers, and its slot serves the next one', async () => {
+  it.skipIf(name === 'gemma4_text')('fails alone if its state is not numbers, and its slot serves the next one', async () => {
     const driver = start(0);
     const ask = (requestId: string) => {
       const tokens = Int32Array.from({ length: 20 }, (_, at) => (5 * at) % 97);
