@@ -1,4 +1,5 @@
 import { type Architecture, readRope } from './architecture.ts';
+import { SIGMOID } from './expert-architectures.ts';
 import type { GgufKeys } from './gguf-keys.ts';
 import { BODY, type Config, expertCounts, LAYER } from './llama-architectures.ts';
 
@@ -62,9 +63,6 @@ const lfm2 =
       ...more(keys),
     };
   };
-
-/** Value of expert_gating_func for scores by sigmoid. */
-const SIGMOID = 2;
 
 /** Architectures with convolutions in place of attention in most layers. */
 export const CONVOLUTION_ARCHITECTURES: readonly Architecture[] = [

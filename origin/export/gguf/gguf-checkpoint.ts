@@ -11,6 +11,7 @@ import { joinFloats } from '../checkpoint/matrix.ts';
 import { type Architecture, NEUTRAL_KEYS, type StoredTensors } from './architecture.ts';
 import { decodeBlocks } from './block-types.ts';
 import { CONVOLUTION_ARCHITECTURES } from './convolution-architectures.ts';
+import { EXPERT_ARCHITECTURES } from './expert-architectures.ts';
 import { GgufFile } from './gguf-file.ts';
 import type { GgufTensor } from './gguf-header.ts';
 import { GgufKeys } from './gguf-keys.ts';
@@ -25,6 +26,7 @@ const ARCHITECTURES: readonly Architecture[] = [
   ...RELATED_ARCHITECTURES,
   ...GPT_ARCHITECTURES,
   ...CONVOLUTION_ARCHITECTURES,
+  ...EXPERT_ARCHITECTURES,
 ];
 
 /**

@@ -25,7 +25,7 @@ const MLP = {
   ffn_up: `${LAYER}mlp.up_proj`,
   ffn_down: `${LAYER}mlp.down_proj`,
 };
-const EXPERTS = {
+export const EXPERTS = {
   ffn_gate_inp: `${LAYER}mlp.gate`,
   ffn_gate_exps: `${LAYER}mlp.experts.*.gate_proj`,
   ffn_up_exps: `${LAYER}mlp.experts.*.up_proj`,

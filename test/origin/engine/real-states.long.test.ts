@@ -97,7 +97,8 @@ describe.each([
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(runs(10));
   });
 
-  it.skipIf(name === 'gemma4_text')('fails alone if its state is not numbers, and its slot serves the next one', async () => {
+  const withStates = it.skipIf(name === 'gemma4_text');
+  withStates('fails alone if its state is not numbers, and its slot serves the next one', async () => {
     const driver = start(0);
     const ask = (requestId: string) => {
       const tokens = Int32Array.from({ length: 20 }, (_, at) => (5 * at) % 97);
