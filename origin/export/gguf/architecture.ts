@@ -1,7 +1,7 @@
 import type { GgufKeys } from './gguf-keys.ts';
 
 /** Hugging Face's name of a tensor; by part where weight and bias do not end with `.weight` and `.bias`. */
-export type TensorName = string | { readonly weight?: string; readonly bias?: string };
+export type TensorName = string | Readonly<Partial<Record<'weight' | 'bias' | 'scale', string>>>;
 
 type TensorNames = Readonly<Record<string, TensorName>>;
 

@@ -12,6 +12,7 @@ import { type Architecture, NEUTRAL_KEYS, type StoredTensors } from './architect
 import { decodeBlocks } from './block-types.ts';
 import { CONVOLUTION_ARCHITECTURES } from './convolution-architectures.ts';
 import { EXPERT_ARCHITECTURES } from './expert-architectures.ts';
+import { GEMMA4_ARCHITECTURE } from './gemma4-architecture.ts';
 import { GgufFile } from './gguf-file.ts';
 import type { GgufTensor } from './gguf-header.ts';
 import { GgufKeys } from './gguf-keys.ts';
@@ -27,6 +28,7 @@ const ARCHITECTURES: readonly Architecture[] = [
   ...GPT_ARCHITECTURES,
   ...CONVOLUTION_ARCHITECTURES,
   ...EXPERT_ARCHITECTURES,
+  GEMMA4_ARCHITECTURE,
 ];
 
 /**

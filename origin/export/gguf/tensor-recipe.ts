@@ -71,12 +71,12 @@ const pairsOfMatrices =
     return { source, unit: matrix * height + within };
   };
 
-const STORED_NAME = /^(?:blk\.(\d+)\.)?([\w.]+)\.(weight|bias)$/;
+const STORED_NAME = /^(?:blk\.(\d+)\.)?([\w.]+)\.(weight|bias|scale)$/;
 
 interface StoredName {
   readonly layer: string;
   readonly base: string;
-  readonly part: 'weight' | 'bias';
+  readonly part: 'weight' | 'bias' | 'scale';
 }
 
 /**

@@ -31,13 +31,15 @@ interface FileTokenizer {
 }
 
 /**
- * Makes the tokenizer of a file: byte-level BPE (`gpt2`), or SentencePiece with scores (`llama`).
+ * Makes the tokenizer of a file: byte-level BPE (`gpt2`), or SentencePiece with scores (`llama`) or merges
+ * (`gemma4`).
  * @throws ModelError that names a key, or a pre-tokenizer that is unknown
  */
 export function tokenizerFilesOf(metadata: Metadata): FileTokenizer {
   const kind = metadata.get('tokenizer.ggml.model');
   const tokens = tokensOf(metadata);
-  const pipeline = kind === 'llama' ? sentencePiece(metadata, tokens) : byteLevel(metadata, tokens, kind);
+  const isSentencePiece = kind === 'llama' || kind === 'gemma4';
+  const pipeline = isSentencePiece ? sentencePiece(metadata, tokens) : byteLevel(metadata, tokens, kind);
   const { addsBos, ...steps } = pipeline;
   const added = tokens.filter(({ type }) => ADDED.has(type));
   const tokenizer = {
@@ -57,7 +59,7 @@ export function tokenizerFilesOf(metadata: Metadata): FileTokenizer {
     post_processor: null,
   };
   const textOf = (id: number | null) => (id === null ? null : (tokens[id]?.text ?? null));
-  const special = specialIds(metadata, kind === 'llama');
+  const special = specialIds(metadata, isSentencePiece);
   const config = {
     bos_token: textOf(special.begin),
     eos_token: textOf(special.end),
@@ -143,7 +145,7 @@ const bpe = (vocab: ReadonlyMap<string, number>, merges: readonly unknown[], mor
 function byteLevel(metadata: Metadata, tokens: readonly Token[], kind: unknown): Pipeline {
   if (kind !== 'gpt2') {
     throw new ModelError(
-      `key "tokenizer.ggml.model" is ${JSON.stringify(kind)}; supported are gpt2 and llama`,
+      `key "tokenizer.ggml.model" is ${JSON.stringify(kind)}; supported are gpt2, llama and gemma4`,
     );
   }
   const name = metadata.get('tokenizer.ggml.pre');
@@ -168,9 +170,8 @@ const SPACE = '\u2581';
 
 /** SentencePiece merges the neighbours with the highest score: BPE with merges ranked by the scores. */
 function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
-  const scores = numbersOf(metadata, 'tokenizer.ggml.scores', tokens.length);
-  if (scores === null) throw new ModelError('key "tokenizer.ggml.scores" is missing');
-  const prefixed = metadata.get('tokenizer.ggml.add_space_prefix') !== false;
+  const hasScores = metadata.get('tokenizer.ggml.model') === 'llama';
+  const prefixed = (metadata.get('tokenizer.ggml.add_space_prefix') ?? hasScores) === true;
   const replace = { type: 'Replace', pattern: { String: ' ' }, content: SPACE };
   const prepend = { type: 'Prepend', prepend: SPACE };
   const decoders = [
@@ -180,19 +181,27 @@ function sentencePiece(metadata: Metadata, tokens: readonly Token[]): Pipeline {
     ...(prefixed ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : []),
   ];
   const unknown = tokens.find(({ type }) => type === TokenType.unknown);
-  const { merges, ranks } = mergesByScore(tokens, scores);
+  const { merges, ...ranks } = hasScores
+    ? mergesByScore(tokens, scoresOf(metadata, tokens))
+    : { merges: textsOf(metadata, 'tokenizer.ggml.merges') };
   return {
     normalizer: { type: 'Sequence', normalizers: prefixed ? [prepend, replace] : [replace] },
     pre_tokenizer: null,
     decoder: { type: 'Sequence', decoders },
     model: bpe(vocabularyOf(tokens), merges, {
-      ranks,
+      ...ranks,
       unk_token: unknown?.text ?? null,
       fuse_unk: true,
       byte_fallback: true,
     }),
     addsBos: true,
   };
+}
+
+function scoresOf(metadata: Metadata, tokens: readonly Token[]): ArrayLike<number> {
+  const scores = numbersOf(metadata, 'tokenizer.ggml.scores', tokens.length);
+  if (scores !== null) return scores;
+  throw new ModelError('key "tokenizer.ggml.scores" is missing');
 }
 
 /**
