@@ -1,60 +1,133 @@
-import { freeThreadLock, ownerOf, takeThreadLock } from './thread-lock.ts';
+import { freeThreadLock, ownerOf, takeThreadLock, withThreadLock } from './thread-lock.ts';
 
-/** What the engines of a process agree on: who runs on WebGPU, who is on CUDA, and who captures graphs. */
+/** What the engines of a process agree on: who runs on WebGPU, and who captures graphs on CUDA. */
+
+/** When an engine may call a device that it shares with others of its process. */
+export interface DeviceTurns {
+  /** Calls the device. Blocks the thread as long as others need it for themselves. */
+  call<T>(work: () => T): T;
+  /** Works while no other engine calls the device. Absent = each call is such work. */
+  alone?<T>(work: () => T): T;
+}
 
 /** Engines that are on CUDA at the same time. */
 const MAX_ENGINES = 64;
 
-/** Layout in int32: a lock of runs, a lock of starts on CUDA, then the threads of the engines on CUDA. */
-const [RUNS, STARTS, ENGINES] = [0, 1, 2] as const;
+/**
+ * Layout in int32: a lock of runs, a lock of starts on CUDA, a lock of captures, then of each engine on CUDA
+ * its thread, and 1 while it calls CUDA.
+ */
+const [RUNS, STARTS, CAPTURES, ENGINES] = [0, 1, 2, 3] as const;
+const ENGINE_SIZE = 2;
 const NONE = 0;
 
-export const createEngineLocks = () => new SharedArrayBuffer(4 * (ENGINES + MAX_ENGINES));
+export const createEngineLocks = () => new SharedArrayBuffer(4 * (ENGINES + ENGINE_SIZE * MAX_ENGINES));
 
-/** The lock of runs, for `withThreadLock`. */
-export const runLockOf = (memory: SharedArrayBuffer): Int32Array => new Int32Array(memory, 4 * RUNS, 1);
+const cellAt = (memory: SharedArrayBuffer, at: number): Int32Array => new Int32Array(memory, 4 * at, 1);
 
-const startLockOf = (memory: SharedArrayBuffer): Int32Array => new Int32Array(memory, 4 * STARTS, 1);
+/** Turns of one engine at a time, for WebGPU. */
+export function singleTurns(memory: SharedArrayBuffer, threadId: number): DeviceTurns {
+  return { call: (work) => withThreadLock(cellAt(memory, RUNS), threadId, work) };
+}
 
 /**
- * Starts an engine on CUDA. During a capture of graphs no other thread may call CUDA. So an engine captures
- * only if no other is on CUDA, and engines that start meanwhile wait until it has started or failed.
+ * Starts an engine on CUDA, after all that are starting there now.
  * @param memory of `createEngineLocks`; absent = there is no other engine
- * @param start gets whether the engine may capture
+ * @param start gets the engine's turns
  */
 export async function startOnCuda<T>(
   memory: SharedArrayBuffer | undefined,
   threadId: number,
-  start: (mayCapture: boolean) => Promise<T>,
+  start: (turns: DeviceTurns | undefined) => Promise<T>,
 ): Promise<T> {
-  if (memory === undefined) return start(true);
-  const engines = new Int32Array(memory, 4 * ENGINES);
-  const lock = startLockOf(memory);
+  if (memory === undefined) return start(undefined);
+  const lock = cellAt(memory, STARTS);
   takeThreadLock(lock, threadId);
   try {
-    const isAlone = engines.every((engine) => engine === NONE);
-    const place = engines.indexOf(NONE);
-    if (place < 0) throw new Error(`there are ${MAX_ENGINES} engines on CUDA`);
-    Atomics.store(engines, place, ownerOf(threadId));
-    if (!isAlone) freeThreadLock(lock, threadId);
-    return await start(isAlone);
+    return await start(new CudaTurns(memory, threadId));
   } catch (error) {
-    leaveCuda(engines, threadId);
+    leaveCuda(memory, threadId);
     throw error;
   } finally {
     freeThreadLock(lock, threadId);
   }
 }
 
-/** Frees what a thread held when it ended. Then the next engine on CUDA may capture. */
+/** Frees what a thread held when it ended. */
 export function freeAfterThread(memory: SharedArrayBuffer | undefined, threadId: number): void {
   if (memory === undefined) return;
-  leaveCuda(new Int32Array(memory, 4 * ENGINES), threadId);
-  freeThreadLock(startLockOf(memory), threadId);
-  freeThreadLock(runLockOf(memory), threadId);
+  leaveCuda(memory, threadId);
+  for (const lock of [STARTS, CAPTURES, RUNS]) freeThreadLock(cellAt(memory, lock), threadId);
 }
 
-function leaveCuda(engines: Int32Array, threadId: number): void {
-  const place = engines.indexOf(ownerOf(threadId));
-  if (place >= 0) Atomics.store(engines, place, NONE);
+function leaveCuda(memory: SharedArrayBuffer, threadId: number): void {
+  for (const { thread, calls } of enginesOf(memory)) {
+    if (Atomics.compareExchange(thread, 0, ownerOf(threadId), NONE) !== ownerOf(threadId)) continue;
+    Atomics.store(calls, 0, 0);
+    Atomics.notify(calls, 0);
+  }
+}
+
+const enginesOf = (memory: SharedArrayBuffer) =>
+  Array.from({ length: MAX_ENGINES }, (_, place) => {
+    const at = ENGINES + ENGINE_SIZE * place;
+    return { thread: cellAt(memory, at), calls: cellAt(memory, at + 1) };
+  });
+
+/**
+ * Turns on CUDA, where engines run side by side. But during a capture of graphs no other thread may call
+ * CUDA, so all others wait before their next call.
+ */
+class CudaTurns implements DeviceTurns {
+  readonly #threadId: number;
+  readonly #captures: Int32Array;
+  readonly #own: Int32Array;
+  readonly #others: readonly Int32Array[];
+  #depth = 0;
+
+  /** @throws Error if there is no place for another engine */
+  constructor(memory: SharedArrayBuffer, threadId: number) {
+    this.#threadId = threadId;
+    this.#captures = cellAt(memory, CAPTURES);
+    const engines = enginesOf(memory);
+    const own = engines.find(
+      ({ thread }) => Atomics.compareExchange(thread, 0, NONE, ownerOf(threadId)) === NONE,
+    );
+    if (own === undefined) throw new Error(`there are ${MAX_ENGINES} engines on CUDA`);
+    this.#own = own.calls;
+    this.#others = engines.filter((engine) => engine !== own).map(({ calls }) => calls);
+  }
+
+  call<T>(work: () => T): T {
+    if (this.#depth === 0) this.#enter();
+    this.#depth++;
+    try {
+      return work();
+    } finally {
+      this.#depth--;
+      if (this.#depth === 0) this.#leave();
+    }
+  }
+
+  alone<T>(work: () => T): T {
+    return withThreadLock(this.#captures, this.#threadId, () => {
+      for (const calls of this.#others) while (Atomics.load(calls, 0) !== 0) Atomics.wait(calls, 0, 1);
+      return work();
+    });
+  }
+
+  #enter(): void {
+    for (;;) {
+      Atomics.store(this.#own, 0, 1);
+      const capturer = Atomics.load(this.#captures, 0);
+      if (capturer === NONE || capturer === ownerOf(this.#threadId)) return;
+      this.#leave();
+      Atomics.wait(this.#captures, 0, capturer);
+    }
+  }
+
+  #leave(): void {
+    Atomics.store(this.#own, 0, 0);
+    Atomics.notify(this.#own, 0);
+  }
 }

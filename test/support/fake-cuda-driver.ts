@@ -23,7 +23,7 @@ const LIBRARY = `
   typedef struct { const char *name; int threads, arguments; void (*run)(unsigned, unsigned, const Arguments); } Kernel;
   typedef struct { char *start; size_t bytes; } Clear;
   typedef struct { Copy copy; Clear clear; const Kernel *kernel; unsigned columns, rows; Arguments arguments; } Work;
-  static int retained, depth, streams, queued, waited, failure, modules, refusal, spoiled;
+  static int retained, depth, streams, queued, waits, failure, modules, refusal, spoiled;
   static Work queue[MOST];
   static struct { char *start; size_t bytes; int registered; } pinned[PINNED];
 
@@ -32,6 +32,7 @@ const LIBRARY = `
     for (int i = 0; i < PINNED; i++) count += pinned[i].start != 0;
     return count;
   }
+  int waits_for_all(void) { return waits; }
   void fail_with(int error) { failure = error; }
   void refuse_kernels_with(int error) { refusal = error; }
   void spoil_sums(void) { spoiled = 1; }
@@ -51,7 +52,7 @@ const LIBRARY = `
   int cuDevicePrimaryCtxRelease_v2(int device) { retained--; return device == 40 ? 0 : INVALID; }
   int cuCtxPushCurrent_v2(size_t context) { if (context != 0x7028) return INVALID; depth++; return 0; }
   int cuCtxPopCurrent_v2(size_t *context) { if (!depth) return NO_CONTEXT; depth--; *context = 0x7028; return 0; }
-  int cuCtxSynchronize(void) { if (!depth) return NO_CONTEXT; waited = 1; return failure; }
+  int cuCtxSynchronize(void) { if (!depth) return NO_CONTEXT; waits++; return failure; }
   int cuStreamCreate(size_t *stream, unsigned flags) {
     if (!depth) return NO_CONTEXT;
     if (flags != 1) return INVALID;
@@ -107,7 +108,7 @@ const LIBRARY = `
   }
   int cuMemcpy2DAsync_v2(const Copy *copy, size_t stream) {
     if (!depth) return NO_CONTEXT;
-    if (stream != 0x5000 || !waited || queued == MOST || !copy->width || !copy->height) return INVALID;
+    if (stream != 0x5000 || queued == MOST || !copy->width || !copy->height) return INVALID;
     if (copy->fromX || copy->fromY || copy->toX || copy->toY) return INVALID;
     if (!is_valid(copy->fromType, copy->fromHost, copy->fromDevice, copy->fromPitch, copy)) return INVALID;
     if (!is_valid(copy->toType, copy->toHost, copy->toDevice, copy->toPitch, copy)) return INVALID;
@@ -117,7 +118,7 @@ const LIBRARY = `
   }
   int cuMemsetD8Async(char *start, unsigned char value, size_t bytes, size_t stream) {
     if (!depth) return NO_CONTEXT;
-    if (stream != 0x5000 || !waited || queued == MOST || !start || value) return INVALID;
+    if (stream != 0x5000 || queued == MOST || !start || value) return INVALID;
     queue[queued] = (Work){.clear = {start, bytes}};
     queued++;
     return 0;
@@ -198,7 +199,7 @@ const LIBRARY = `
     unsigned shared, size_t stream, void **arguments, void **extra
   ) {
     if (!depth) return NO_CONTEXT;
-    if (stream != 0x5000 || !waited || queued == MOST || !columns || !rows || layers != 1 || shared || extra) return INVALID;
+    if (stream != 0x5000 || queued == MOST || !columns || !rows || layers != 1 || shared || extra) return INVALID;
     if (threads != kernel->threads || y != 1 || z != 1) return INVALID;
     Work *work = queue + queued++;
     *work = (Work){.kernel = kernel};
@@ -225,7 +226,7 @@ const LIBRARY = `
       for (size_t line = 0; line < copy->height; line++)
         memcpy(to + line * copy->toPitch, from + line * copy->fromPitch, copy->width);
     }
-    queued = waited = 0;
+    queued = 0;
     return failure;
   }
 `;

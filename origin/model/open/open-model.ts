@@ -1,5 +1,5 @@
 import { threadId } from 'node:worker_threads';
-import { startOnCuda } from '../../process/engine-locks.ts';
+import { type DeviceTurns, singleTurns, startOnCuda } from '../../process/engine-locks.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions, requireUsedOptions } from '../config/device.ts';
 import { type ModelConfig, readModelConfig } from '../config/model-config.ts';
 import { findDecoder, type Precision } from '../config/model-files.ts';
@@ -142,23 +142,24 @@ export async function openModel(
   const machine = thisMachine();
   let graphWarning: string | null = null;
   const { opened, warning } = await onDevice(device, machine, async (chosen) => {
-    const openOn = (target: OrtDevice) => open(plan, options, target, machine, allocateLogits);
-    if (chosen.provider !== 'cuda') return openOn(chosen);
-    return startOnCuda(options.engineLocks, threadId, async (mayCapture) => {
+    const openOn = (target: OrtDevice, turns?: DeviceTurns) =>
+      open(plan, options, { device: target, turns }, machine, allocateLogits);
+    const { engineLocks } = options;
+    if (chosen.provider === 'cpu') return openOn(chosen);
+    if (chosen.provider === 'webgpu')
+      return openOn(chosen, engineLocks && singleTurns(engineLocks, threadId));
+    return startOnCuda(engineLocks, threadId, async (turns) => {
       // Graphs read ids, not the vectors of images.
-      if (plan.vision !== null) return openOn(chosen);
+      if (plan.vision !== null) return openOn(chosen, turns);
       try {
-        if (mayCapture) {
-          const opened = await openOn({ ...chosen, graphs: true });
-          const fault = opened.runner instanceof GraphRunner ? opened.runner.sparseFault : null;
-          if (fault !== null) graphWarning = `logits come to main memory as whole rows: ${fault}`;
-          return opened;
-        }
-        graphWarning = 'without CUDA graphs: another model is on the card, and a capture would disturb it';
+        const opened = await openOn({ ...chosen, graphs: true }, turns);
+        const fault = opened.runner instanceof GraphRunner ? opened.runner.sparseFault : null;
+        if (fault !== null) graphWarning = `logits come to main memory as whole rows: ${fault}`;
+        return opened;
       } catch (error) {
         graphWarning = `without CUDA graphs: ${oneLine(error)}`;
       }
-      return openOn(chosen);
+      return openOn(chosen, turns);
     });
   });
   const warnings = [warning, graphWarning, overflowWarning(plan.decoder, hasVnni())].filter(
@@ -167,10 +168,16 @@ export async function openModel(
   return { ...opened, warning: warnings.join('; ') || null };
 }
 
+interface OpenedDevice {
+  readonly device: OrtDevice;
+  /** Absent = no other engine uses it. */
+  readonly turns: DeviceTurns | undefined;
+}
+
 async function open(
   plan: ModelPlan,
   options: ModelOptions,
-  device: OrtDevice,
+  { device, turns }: OpenedDevice,
   machine: Machine,
   allocateLogits: AllocateLogits | undefined,
 ): Promise<Omit<OpenedModel, 'warning'>> {
@@ -201,7 +208,7 @@ async function open(
   const images = parts?.encoder ?? null;
   try {
     const modelDevice = deviceFor(patched.graph, device, machine);
-    const session = loadSession(plan, patched.model, { threads, device: modelDevice }, options.engineLocks);
+    const session = loadSession(plan, patched.model, { threads, device: modelDevice, turns });
     const { logits } = patched;
     const runnerOptions = { decoder, logits, layout, prefillChunk, embedder, allocateLogits };
     const runner = await startRunner(session, runnerOptions, { file, graph: patched.graph });

@@ -52,12 +52,18 @@ export async function startRunner(
     if (runner instanceof OrtConcatRunner) {
       runner.severalAfterPast = await readsSeveralAfterPast(runner, file);
     }
-    if (runner instanceof GraphRunner) runner.capture();
+    if (runner instanceof GraphRunner) capture(runner, session);
     return await withIndependentRows(runner, options, session.device);
   } catch (error) {
     runner.dispose();
     throw error;
   }
+}
+
+/** During a capture, no other thread of the process may call CUDA. */
+function capture(runner: GraphRunner, { turns }: OrtSession): void {
+  if (turns?.alone) turns.alone(() => runner.capture());
+  else runner.capture();
 }
 
 interface RowOptions extends Pick<RunnerOptions, 'allocateLogits' | 'embedder'> {

@@ -1,4 +1,5 @@
 import koffi from 'koffi';
+import type { DeviceTurns } from '../../process/engine-locks.ts';
 
 /** Calls a function of the driver by name. @throws RuntimeFault */
 export type CudaCall = (name: string, types: readonly string[], ...values: readonly unknown[]) => void;
@@ -57,16 +58,21 @@ interface Kernel {
 export class CudaCopies {
   readonly #call: CudaCall;
   readonly #device: number;
+  readonly #turns: DeviceTurns;
   readonly #context: bigint;
   readonly #stream: bigint;
   readonly #locked: bigint[] = [];
   readonly #modules: bigint[] = [];
   readonly #allocated = new Set<bigint>();
 
-  /** @param device the driver's handle of the card */
-  constructor(call: CudaCall, device: number) {
+  /**
+   * @param device the driver's handle of the card
+   * @param turns absent = no other engine uses the card
+   */
+  constructor(call: CudaCall, device: number, turns: DeviceTurns = { call: (work) => work() }) {
     this.#call = call;
     this.#device = device;
+    this.#turns = turns;
     this.#context = returned((cell) => call('cuDevicePrimaryCtxRetain', ['void *', 'int'], cell, device));
     try {
       this.#stream = this.#inContext(() =>
@@ -123,15 +129,18 @@ export class CudaCopies {
    * @param planes copied in any order: `height` lines of `width` bytes each
    */
   copy(planes: Iterable<{ readonly from: Plane; readonly to: Plane }>, width: number, height: number): void {
+    this.#inContext(() => this.#call('cuCtxSynchronize', []));
     this.perform((work) => {
       for (const { from, to } of planes) work.copy(from, to, width, height);
     });
   }
 
-  /** Begins work after all that the card has begun, and waits for it. */
+  /**
+   * Begins work and waits for it, but not for other work of the card. What it reads must be there: a run of
+   * ONNX Runtime has ended on the card when its call returns.
+   */
   perform(begin: (work: CudaWork) => void): void {
     this.#inContext(() => {
-      this.#call('cuCtxSynchronize', []);
       try {
         begin({ copy: this.#copy, clear: this.#clear, launch: this.#launch });
       } finally {
@@ -182,7 +191,7 @@ export class CudaCopies {
   };
 
   #copyBytes(from: Omit<Plane, 'pitch'>, to: Omit<Plane, 'pitch'>, bytes: number): void {
-    this.copy([{ from: { ...from, pitch: bytes }, to: { ...to, pitch: bytes } }], bytes, 1);
+    this.perform((work) => work.copy({ ...from, pitch: bytes }, { ...to, pitch: bytes }, bytes, 1));
   }
 
   #freeHost(address: bigint): void {
@@ -190,12 +199,14 @@ export class CudaCopies {
   }
 
   #inContext<T>(run: () => T): T {
-    this.#call('cuCtxPushCurrent_v2', ['void *'], this.#context);
-    try {
-      return run();
-    } finally {
-      returned((cell) => this.#call('cuCtxPopCurrent_v2', ['void *'], cell));
-    }
+    return this.#turns.call(() => {
+      this.#call('cuCtxPushCurrent_v2', ['void *'], this.#context);
+      try {
+        return run();
+      } finally {
+        returned((cell) => this.#call('cuCtxPopCurrent_v2', ['void *'], cell));
+      }
+    });
   }
 }
 

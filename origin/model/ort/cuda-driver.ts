@@ -1,4 +1,5 @@
 import koffi, { type LibraryHandle } from 'koffi';
+import type { DeviceTurns } from '../../process/engine-locks.ts';
 import { RuntimeFault } from '../model-runner.ts';
 import { type CudaCall, CudaCopies } from './cuda-copies.ts';
 import { cudaFaultKind } from './ort-fault.ts';
@@ -23,7 +24,7 @@ export interface CudaDriver {
 
 interface OpenedDriver extends CudaDriver {
   /** Returns copies in the memory of a card. The caller disposes them. */
-  copies(deviceId: number): CudaCopies;
+  copies(deviceId: number, turns?: DeviceTurns): CudaCopies;
 }
 
 const DRIVER = 'libcuda.so.1';
@@ -62,7 +63,8 @@ export function openCudaDriver(file = DRIVER): OpenedDriver {
     version: version[0]!,
     cards,
     freeBytes: (deviceId) => freeBytes(call, deviceId),
-    copies: (deviceId) => new CudaCopies(callerOf(library, 'the NVIDIA driver '), deviceOf(call, deviceId)),
+    copies: (deviceId, turns) =>
+      new CudaCopies(callerOf(library, 'the NVIDIA driver '), deviceOf(call, deviceId), turns),
   };
 }
 

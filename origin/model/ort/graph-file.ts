@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { threadId } from 'node:worker_threads';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ModelError } from '../config/model-json.ts';
 import { requireExternalWeights } from '../onnx/external-weights.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
+import { apiInTurns } from './api-in-turns.ts';
 import { openOrtApi } from './ort-capi.ts';
 import { OrtSession, type SessionOptions } from './ort-session.ts';
-import { lockedApi } from './run-lock.ts';
 
 /** A graph of a model directory, read but not loaded into ONNX Runtime. */
 export interface GraphFile {
@@ -47,19 +46,14 @@ export function inFile<T>(file: string, read: () => T): T {
   }
 }
 
-/**
- * @param model the file's content, patched or not
- * @param engineLocks shared by all threads that use WebGPU
- */
+/** @param model the file's content, patched or not */
 export function loadSession(
   { file, folder }: GraphFile,
   model: Uint8Array,
   options: Omit<SessionOptions, 'directory'>,
-  engineLocks?: SharedArrayBuffer,
 ): OrtSession {
   const api = openOrtApi();
-  const needsLock = engineLocks !== undefined && options.device?.provider === 'webgpu';
-  const used = needsLock ? lockedApi(api, engineLocks, threadId) : api;
+  const used = options.turns === undefined ? api : apiInTurns(api, options.turns);
   try {
     return new OrtSession(used, model, { ...options, directory: folder });
   } catch (error) {

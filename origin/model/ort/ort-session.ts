@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import type { DeviceTurns } from '../../process/engine-locks.ts';
 import { RunTerminated } from '../model-runner.ts';
 import { OrtBinding } from './ort-binding.ts';
 import type { OrtApi, Pointer } from './ort-capi.ts';
@@ -13,6 +14,8 @@ export interface SessionOptions {
   readonly spins?: boolean;
   /** Absent = the CPU. */
   readonly device?: OrtDevice;
+  /** Of a device that several engines share; the API's calls are made in them. */
+  readonly turns?: DeviceTurns | undefined;
 }
 
 const LOG_FATAL = 4;
@@ -31,6 +34,7 @@ export type RunSession = Pick<OrtSession, 'api' | 'copiesInputs' | 'bound' | 'ru
 export class OrtSession {
   readonly api: OrtApi;
   readonly device: OrtDevice;
+  readonly turns: DeviceTurns | undefined;
   readonly #environment: Pointer;
   readonly #memory: Pointer;
   readonly #session: Pointer;
@@ -42,6 +46,7 @@ export class OrtSession {
   constructor(api: OrtApi, model: Uint8Array, options: SessionOptions) {
     this.api = api;
     this.device = options.device ?? CPU_DEVICE;
+    this.turns = options.turns;
     // At lower levels ONNX Runtime reports every terminated run on stderr. Errors reach the caller as
     // exceptions.
     this.#environment = api.CreateEnv(LOG_FATAL, 'continuo');

@@ -111,15 +111,15 @@ function stagedRunner(
 }
 
 /** CUDA's driver copies strided memory. On other devices ONNX Runtime copies, on the session's device. */
-const waysOf = ({ capturesGraphs, device }: OrtSession): DeviceWays => ({
+const waysOf = ({ capturesGraphs, device, turns }: OrtSession): DeviceWays => ({
   staged: device.provider === 'webgpu',
   openCopier: ({ api }, { decoder }) => {
-    if (device.provider === 'cuda') return new CudaKvCopier(openCudaDriver().copies(device.deviceId));
+    if (device.provider === 'cuda') return new CudaKvCopier(openCudaDriver().copies(device.deviceId, turns));
     if (decoder.kv.some(({ headSize }) => headSize !== decoder.headSize))
       throw new ModelError(`layers with heads of several sizes run only on the providers cpu and cuda`);
     const graph = rowCopyGraph(decoder.kv.length, ElementType[decoder.kvType]);
-    return new OrtRowCopier(new OrtSession(api, graph, { threads: 1, directory: '', device }));
+    return new OrtRowCopier(new OrtSession(api, graph, { threads: 1, directory: '', device, turns }));
   },
   openCopies: () =>
-    capturesGraphs && device.provider === 'cuda' ? openCudaDriver().copies(device.deviceId) : null,
+    capturesGraphs && device.provider === 'cuda' ? openCudaDriver().copies(device.deviceId, turns) : null,
 });

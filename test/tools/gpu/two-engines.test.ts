@@ -52,6 +52,7 @@ for (const { provider, device, absent } of providersAtHand()) {
       expect(alone.every((text) => text.endsWith('done'))).toBe(true);
       await clients[1]!.start();
       const together = await Promise.all(clients.map(answersOf));
+      expect(clients.map(({ status }) => status.usesGraphs)).toEqual(Array(2).fill(provider === 'cuda'));
       await Promise.all(clients.map((client) => client.stop()));
       model.remove();
       if (provider === 'cpu') expect(together).toEqual([alone, alone]);

@@ -17,11 +17,12 @@ function open() {
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const library = openLibrary(file);
   const live: () => number = library.func('live', 'int', []);
+  const waits: () => number = library.func('waits_for_all', 'int', []);
   const failWith: (error: number) => void = library.func('fail_with', 'void', ['int']);
   const directory = temporaryDirectory();
   writeSyntheticModel(directory, { contextLength: 64 });
   const runner = driverRunner(directory, { slots: 2, prefillChunk: 32 }, file);
-  return { runner, live, failWith };
+  return { runner, live, waits, failWith };
 }
 
 it.runIf(hasCompiler)('context, stream and page-locked memory are given back with the runner', async () => {
@@ -33,6 +34,21 @@ it.runIf(hasCompiler)('context, stream and page-locked memory are given back wit
   expect(live()).toBe(8);
   runner.dispose();
   expect(live()).toBe(0);
+});
+
+it.runIf(hasCompiler)('decode steps wait for no other engine of the card; copies of KV do', () => {
+  const { runner, waits } = open();
+  onTestFinished(() => runner.dispose());
+  const before = waits();
+  const [tokens, positions] = [Int32Array.of(1, 2), Int32Array.of(0, 0)];
+  void runner.decode({ firstSlot: 0, rows: 2, tokens, positions });
+  void runner.decode({ firstSlot: 0, rows: 2, tokens, positions, coldness: [1, null] });
+  runner.sparse!.complete(
+    runner.decode({ firstSlot: 1, rows: 1, tokens, positions, coldness: [1] }) as Float32Array,
+  );
+  expect(waits() - before).toBe(0);
+  runner.copy(0, 1, 8);
+  expect(waits() - before).toBe(1);
 });
 
 it.runIf(hasCompiler)('page-locked memory stays until its owner frees it, whatever else is allocated', () => {
