@@ -58,6 +58,8 @@ export interface SyntheticModel {
   readonly positionIds: boolean;
   /** Stores the weights in a separate file. */
   readonly externalData: boolean;
+  /** Whether all layers read the matrices of the first: a small file for a large network. */
+  readonly sharesLayers: boolean;
   /** Place of the token embedding: in the graph, or in a separate graph whose output this one reads. */
   readonly embedding: 'inside' | 'outside';
   readonly seed: number;

@@ -32,6 +32,7 @@ export const TINY_MODEL: SyntheticModel = {
   precision: 'float32',
   positionIds: false,
   externalData: false,
+  sharesLayers: false,
   embedding: 'inside',
   seed: 1,
 };

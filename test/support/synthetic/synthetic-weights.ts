@@ -39,13 +39,14 @@ export class SyntheticWeights {
 
   /** Multiplies the input by a random matrix [rows, columns]. */
   linear(
-    name: string,
+    product: string,
     input: string,
     rows: number,
     columns: number,
-    output = `${this.scope}${name}.out`,
+    output = `${this.scope}${product}.out`,
   ): string {
-    const { quantization } = this.#model;
+    const { quantization, sharesLayers } = this.#model;
+    const name = sharesLayers ? product.replace(/\blayers\.\d+/, 'layers.0') : product;
     const random = () => this.random.normal(rows * columns, 1 / Math.sqrt(rows));
     if (quantization === 'none' && this.#model.packed) {
       const weight = this.once(`${name}.weight`, () =>

@@ -45,7 +45,18 @@ const LLAMA_1B: Partial<SyntheticModel> = {
   kvHeads: 8,
   intermediate: 8192,
   vocabulary: 128_256,
+  contextLength: 33_000,
   externalData: true,
+};
+
+/** The sizes of Llama 3.1 8B. Layers share the matrices of one, so the file takes 2.5 GB in float16. */
+const LLAMA_8B: Partial<SyntheticModel> = {
+  ...LLAMA_1B,
+  layers: 32,
+  hidden: 4096,
+  headSize: 128,
+  intermediate: 14_336,
+  sharesLayers: true,
 };
 
 export const benchModels: Readonly<Record<string, BenchModel>> = {
@@ -80,6 +91,8 @@ export const benchModels: Readonly<Record<string, BenchModel>> = {
   }),
   '1.2b-fp16': synthetic('1.2b-fp16', LLAMA_1B),
   '1.2b-4bit': synthetic('1.2b-4bit', { ...LLAMA_1B, quantization: 'q4' }),
+  '8b-fp16': synthetic('8b-fp16', LLAMA_8B),
+  '8b-4bit': synthetic('8b-4bit', { ...LLAMA_8B, quantization: 'q4' }),
   // The vocabulary size of Qwen, to show the sampler's share of a step.
   '152k-8bit': synthetic('152k-8bit', { quantization: 'q8', vocabulary: 151_936 }),
 };

@@ -25,7 +25,10 @@ export interface RateOptions {
 
 const WARM_STEPS = 5;
 
-/** Measures full decode steps with copies of logits. Returns medians over the steps. */
+/**
+ * Measures full decode steps. Logits stay on the device if the runner can leave them there. Returns medians
+ * over the steps.
+ */
 export async function decodeRates(runner: ModelRunner, options: RateOptions): Promise<DecodeRate[]> {
   const { batches, context, steps, weightBytes, positionBytes, bandwidth, now } = options;
   const { vocabularySize, slots } = runner.shape;
@@ -36,11 +39,12 @@ export async function decodeRates(runner: ModelRunner, options: RateOptions): Pr
   for (const batch of batches) {
     const times: number[] = [];
     const [tokens, positions] = [new Int32Array(batch), new Int32Array(batch)];
+    const coldness = runner.sparse ? Array<number>(batch).fill(1) : undefined;
     for (let step = 0; step < WARM_STEPS + steps; step++) {
       tokens.fill((step * 13 + 5) % vocabularySize);
       positions.fill(context + step);
       const start = now();
-      await runner.decode({ firstSlot: 0, rows: batch, tokens, positions });
+      await runner.decode({ firstSlot: 0, rows: batch, tokens, positions, coldness });
       times.push(now() - start);
     }
     const bytes = weightBytes + batch * (context + steps / 2) * positionBytes;

@@ -3,15 +3,17 @@ import type { DeviceSettings } from '../../../origin/model/config/device.ts';
 import { requireCuda, thisMachine } from '../../../origin/model/device/device-choice.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openCudaDriver } from '../../../origin/model/ort/cuda-driver.ts';
-import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
+import { type OrtApi, openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../../origin/model/ort/ort-device.ts';
 import { ordinaryBuffer } from '../../../origin/model/ort/ort-library.ts';
 import type { AllocateLogits } from '../../../origin/model/runner/runner-options.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
+import { Driver } from '../../origin/engine/support/engine-driver.ts';
+import { submission } from '../../origin/engine/support/submissions.ts';
 import { median } from '../bench/statistics.ts';
-import { deviceRunnerOn } from './runners.ts';
-import { prefixGains } from './served-rates.ts';
-import { SPARSE_THREADS, sparseTokens } from './sparse-tokens.ts';
+import { changedRunner, deviceRunnerOn } from './runners.ts';
+import { closedLoops, engineRates, httpRates, prefixGains } from './served-rates.ts';
+import { plainVocabulary, SPARSE_THREADS, sparseTokens } from './sparse-tokens.ts';
 
 /** Questions that only a card can answer. Each gives numbers by name, or the error that it ended with. */
 
@@ -22,14 +24,19 @@ export interface Setting {
   readonly provider: OrtDevice['provider'];
   readonly device: DeviceSettings;
   readonly directory: string;
+  readonly batches: readonly number[];
   readonly maxRows: number;
   /** Milliseconds, monotonic. */
   readonly now: () => number;
 }
 
-const CONTEXT = 1100;
+const CONTEXT = 2200;
 const PROMPT = 1024;
-const CHUNKS = [32, 64, 128, 256, 512, 1024];
+/** Longest prompt that is computed in chunks. */
+const LONG_PROMPT = 2048;
+const CHUNKS = [64, 128, 256, 512, 1024, 2048];
+const POSITIONS = [64, 4096, 32_000];
+const SCORED = 512;
 const GRAPH_STEPS = 30;
 const MIB = 2 ** 20;
 
@@ -42,11 +49,18 @@ export async function runExperiments(
   words: readonly string[],
   onAnswers: (answers: Answers) => void,
 ): Promise<Answers> {
+  const served = { ...setting, promptTokens: 64, tokens: 100 };
   const experiments: Readonly<Record<string, () => Promise<Answer>>> = {
+    'tokens from sparse rows against those from whole rows': () => tokensOfSparseRows(setting),
+    'decode in the engine': () => engineRates(served),
+    'decode over HTTP': () => httpRates(served),
+    'closed loops over HTTP': () => closedLoops(served),
     'prefill tokens/s by chunk': () => prefillRates(setting),
+    'scored prompt, in ms': () => scoredPrompt(setting),
+    'decode step by position, in ms': () => longContexts(setting),
+    'decode step with a run that does not wait, in ms': () => unawaitedRuns(setting),
     'device memory in MiB by batch, up and down': () => arenaGrowth(setting),
     'decode step in ms, with CUDA graphs and without': () => graphTimes(setting),
-    'tokens from sparse rows against those from whole rows': () => tokensOfSparseRows(setting),
     'prompts sent before, with a prefix store and without': () => prefixGains(setting),
     'KV of a prompt: computed, kept in main memory and restored, in ms': () => storeTimes(setting),
   };
@@ -70,19 +84,21 @@ interface Opened {
   readonly slots: number;
   readonly prefillChunk: number;
   readonly graphs?: boolean;
+  readonly maxContext?: number;
   readonly allocateLogits?: AllocateLogits;
+  readonly api?: OrtApi;
 }
 
 async function opened<T>(
   setting: Setting,
-  { slots, prefillChunk, graphs = false, allocateLogits }: Opened,
+  { slots, prefillChunk, graphs = false, maxContext = CONTEXT, allocateLogits, api = openOrtApi() }: Opened,
   use: (runner: ModelRunner) => Promise<T>,
 ): Promise<T> {
   // Maps the libraries, which ONNX Runtime then finds by name.
   if (setting.provider === 'cuda') requireCuda(0, thisMachine());
   const options = { slots, prefillChunk };
-  const runner = deviceRunnerOn(device(setting, graphs), setting.directory, options, openOrtApi(), {
-    maxContext: CONTEXT,
+  const runner = deviceRunnerOn(device(setting, graphs), setting.directory, options, api, {
+    maxContext,
     allocateLogits,
   });
   try {
@@ -104,8 +120,8 @@ async function timed({ now }: Setting, run: () => Promise<unknown>): Promise<num
 async function prefillRates(setting: Setting): Promise<Answer> {
   const rates: Record<string, number> = {};
   for (const prefillChunk of CHUNKS) {
-    await opened(setting, { slots: 1, prefillChunk }, async (runner) => {
-      const prompt = promptOf(Math.min(PROMPT, runner.shape.contextLength - 1), runner);
+    await opened(setting, { slots: 1, prefillChunk, graphs: true }, async (runner) => {
+      const prompt = promptOf(Math.min(LONG_PROMPT, runner.shape.contextLength - 1), runner);
       await prefill(runner, 0, prompt);
       const times: number[] = [];
       for (let run = 0; run < 3; run++) times.push(await timed(setting, () => prefill(runner, 0, prompt)));
@@ -113,6 +129,100 @@ async function prefillRates(setting: Setting): Promise<Answer> {
     });
   }
   return rates;
+}
+
+/** A prompt whose positions all get logprobs, and the longest time in which no other sequence decodes. */
+async function scoredPrompt(setting: Setting): Promise<Answer> {
+  return await opened(setting, { slots: 2, prefillChunk: 512, graphs: true }, async (runner) => {
+    const length = Math.min(SCORED, runner.shape.contextLength - 8);
+    const prompts = [{ tokens: Int32Array.from(promptOf(length, runner)), maxTokens: 0 }];
+    const driver = new Driver(runner, {
+      tokenBytes: plainVocabulary(runner.shape.vocabularySize),
+      eosIds: [],
+    });
+    const fields = { prompts, echo: true, promptTopLogprobs: 5, cachePrompt: false };
+    const steps: number[] = [];
+    for (const requestId of ['warm', 'measured']) {
+      steps.length = 0;
+      driver.submit(submission({ requestId, ...fields }));
+      while (!driver.engine.idle) steps.push(await timed(setting, () => driver.step()));
+    }
+    const whole = steps.reduce((sum, ms) => sum + ms, 0);
+    return { positions: length, whole, 'longest step': Math.max(...steps) };
+  });
+}
+
+/** Graphs of a long context, which attention may divide otherwise than those of a short one. */
+async function longContexts(setting: Setting): Promise<Answer> {
+  const answer: Record<string, number> = {};
+  const rows = setting.batches.filter((count) => count <= 32);
+  const size = {
+    slots: Math.max(...rows),
+    prefillChunk: 512,
+    graphs: true,
+    maxContext: POSITIONS.at(-1)! + 100,
+  };
+  await opened(setting, size, async (runner) => {
+    for (const position of POSITIONS.filter((at) => at + GRAPH_STEPS < runner.shape.contextLength)) {
+      for (const count of rows)
+        answer[`${count} rows at ${position}`] = await stepMs(setting, runner, count, position);
+    }
+  });
+  return answer;
+}
+
+/** Whether a replay returns before the card is done. Its logits are not used. */
+async function unawaitedRuns(setting: Setting): Promise<Answer> {
+  const answer: Record<string, number | string> = {};
+  const real = openOrtApi();
+  for (const waits of [true, false]) {
+    const calls: number[] = [];
+    const api: OrtApi = {
+      ...real,
+      AddRunConfigEntry: (options, key, value) => {
+        real.AddRunConfigEntry(options, key, value);
+        if (!waits) real.AddRunConfigEntry(options, 'disable_synchronize_execution_providers', '1');
+        return undefined;
+      },
+      RunWithBinding: (...run) => {
+        const start = setting.now();
+        real.RunWithBinding(...run);
+        calls.push(setting.now() - start);
+        return undefined;
+      },
+    };
+    const size = { slots: Math.min(8, setting.maxRows), prefillChunk: 512, graphs: true, api };
+    const name = waits ? 'waits' : 'does not wait';
+    try {
+      await opened(setting, size, async (runner) => {
+        calls.length = 0;
+        answer[`step, ${name}`] = await stepMs(setting, runner, runner.shape.slots, 64);
+        answer[`call of the run, ${name}`] = Number(median(calls.slice(5)).toFixed(3));
+      });
+    } catch (error) {
+      // Logits that are read too early are other ones, and the capture says so.
+      answer[name] = (error as Error).message;
+    }
+  }
+  return answer;
+}
+
+/** Returns the median of decode steps. */
+async function stepMs(
+  setting: Setting,
+  runner: ModelRunner,
+  rows: number,
+  position: number,
+): Promise<number> {
+  const tokens = new Int32Array(rows);
+  const coldness = runner.sparse ? Array<number>(rows).fill(1) : undefined;
+  const times: number[] = [];
+  for (let step = 0; step < GRAPH_STEPS; step++) {
+    const positions = new Int32Array(rows).fill(position + step);
+    const run = async () => runner.decode({ firstSlot: 0, rows, tokens, positions, coldness });
+    times.push(await timed(setting, run));
+  }
+  return Number(median(times.slice(5)).toFixed(3));
 }
 
 const decodeRows = (runner: ModelRunner, rows: number, position: number) => {
@@ -149,15 +259,8 @@ async function graphTimes(setting: Setting): Promise<Answer> {
     const size = { slots: setting.maxRows, prefillChunk: 512, graphs };
     await opened(setting, size, async (runner) => {
       for (const rows of [1, 8, 32, 128].filter((count) => count <= setting.maxRows)) {
-        const tokens = new Int32Array(rows);
-        const times: number[] = [];
-        for (let step = 0; step < GRAPH_STEPS; step++) {
-          const positions = new Int32Array(rows).fill(PROMPT + step);
-          times.push(
-            await timed(setting, async () => runner.decode({ firstSlot: 0, rows, tokens, positions })),
-          );
-        }
-        answer[`${rows} rows, ${graphs ? 'graph' : 'ordinary'}`] = Number(median(times.slice(5)).toFixed(3));
+        const whole = changedRunner(runner, { sparse: null });
+        answer[`${rows} rows, ${graphs ? 'graph' : 'ordinary'}`] = await stepMs(setting, whole, rows, PROMPT);
       }
     });
   }

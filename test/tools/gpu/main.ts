@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import { measureBatchInvariance } from '../../../origin/hub/batch-invariance.ts';
+import type { DeviceSettings } from '../../../origin/model/config/device.ts';
+import { ElementType } from '../../../origin/model/onnx/onnx-graph.ts';
 import { type ModelPlan, openModel, planModel } from '../../../origin/model/open/open-model.ts';
 import { cudaFolder } from '../../../origin/model/ort/cuda-folder.ts';
 import type { OrtDevice } from '../../../origin/model/ort/ort-device.ts';
@@ -16,15 +18,17 @@ import { type Answers, runExperiments } from './experiments.ts';
 import { requireCorrectLogits } from './gate.ts';
 import { compareStarts, GREEDY_LENGTH, greedyStart } from './greedy-start.ts';
 import { pack } from './luggage/luggage.ts';
+import { runPlan } from './plan.ts';
 import { type ProviderAtHand, providersAtHand } from './providers.ts';
 import { runnerCases } from './runners.ts';
-import { type ServedRates, servedRates } from './served-rates.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
 import { writeTransformersModel } from './transformers-model.ts';
 
 /** `npm run gpu`: runs the tests on the GPU providers, then compares speed with memory bandwidth. */
 
 const MODELS = Object.keys(benchModels);
+/** In order. The gate compares logits with float64 before anything is measured. */
+const PARTS = ['tests', 'gate', 'rates', 'questions', 'transformers'] as const;
 
 const program = new Command('gpu')
   .option('--providers <names>', 'comma-separated: cuda, webgpu, cpu', list(String), ['cuda', 'webgpu'])
@@ -38,12 +42,13 @@ const program = new Command('gpu')
     'the same weights for transformers; made for the models that have a name',
   )
   .option('--python <program>', 'with torch and transformers', 'python3')
-  .option('--skip-tests', 'speed only', false)
-  .option('--skip-gate', 'no comparison with float64 before the speed', false)
+  .option('--parts <words>', `comma-separated: ${PARTS.join(', ')}`, list(String), [...PARTS])
   .option('--experiments <words>', 'comma-separated: questions with one of these words; none', list(String), [
     '',
   ])
   .option('--out <directory>', 'where the JSON goes', '.continuo/gpu')
+  .option('--plan <seconds>', 'all stages of a day with a card, as far as they get in this time', whole(1))
+  .option('--rehearse <name>', 'a small model in place of those of the plan', modelOrDirectory(MODELS))
   .option('--pack <directory>', 'writes luggage for a machine without network instead of measuring')
   .option('--architecture <number>', 'of the card that the luggage is for; 90 = Hopper', whole(1), 90);
 
@@ -56,10 +61,11 @@ interface Options {
   readonly bandwidth?: number;
   readonly transformers?: string;
   readonly python: string;
-  readonly skipTests: boolean;
-  readonly skipGate: boolean;
+  readonly parts: string[];
   readonly experiments: string[];
   readonly out: string;
+  readonly plan?: number;
+  readonly rehearse?: string;
   readonly pack?: string;
   readonly architecture: number;
 }
@@ -71,12 +77,11 @@ interface Report {
   readonly summary: string;
   readonly warning: string | null;
   readonly bandwidth: number;
+  /** Empty = not measured. */
   readonly rates: readonly DecodeRate[];
   /** Whether rows of a batch have the bits of a single row; if not, the largest difference of a logit. */
   readonly batchInvariance: string;
   readonly greedy: readonly number[];
-  /** Null = not measured. */
-  readonly served: ServedRates | null;
   /** Null = not yet asked. */
   readonly experiments: Answers | null;
 }
@@ -85,14 +90,65 @@ const now = () => performance.now();
 
 const directoryOf = ({ model }: Options): string => benchModels[model]?.directory() ?? model;
 
-/** Bytes of the table of token vectors, of which a step reads a few rows. Its type is that of the KV. */
-function embeddingBytes({ graph, decoder }: ModelPlan): number {
-  const { vocabularySize, kvType } = decoder;
-  const tables = graph.nodes.flatMap(({ operator, inputs }) =>
-    operator === 'Gather' ? (graph.initializers.get(inputs[0] ?? '')?.dimensions ?? []) : [],
-  );
-  const width = tables[tables.indexOf(vocabularySize) + 1] ?? 0;
-  return tables.includes(vocabularySize) ? vocabularySize * width * (kvType === 'float16' ? 2 : 4) : 0;
+/** Bytes of an element by its type in ONNX. */
+const ELEMENT_BYTES = new Map<number, number>([
+  [ElementType.float32, 4],
+  [ElementType.float16, 2],
+]);
+
+/** Bytes of the matrices that a step multiplies by; one that several layers share counts for each. */
+function readBytes({ graph }: ModelPlan): number {
+  const sizeOf = (name: string) => {
+    const { dimensions = [], elementType = 0 } = graph.initializers.get(name) ?? {};
+    if (dimensions.length === 0) return 0;
+    return dimensions.reduce((product, size) => product * size, ELEMENT_BYTES.get(elementType) ?? 1);
+  };
+  const products = graph.nodes.filter(({ operator }) => /MatMul|Gemm/.test(operator));
+  return products.flatMap(({ inputs }) => inputs.map(sizeOf)).reduce((sum, bytes) => sum + bytes, 0);
+}
+
+type Measured = Omit<Report, 'experiments'>;
+
+const NOTHING: Measured = {
+  provider: '',
+  worstDifference: null,
+  summary: 'not measured',
+  warning: null,
+  bandwidth: 0,
+  rates: [],
+  batchInvariance: 'rows not compared',
+  greedy: [],
+};
+
+async function measureRates(
+  device: DeviceSettings,
+  provider: ProviderAtHand['provider'],
+  options: Options,
+): Promise<Omit<Measured, 'provider' | 'worstDifference'>> {
+  const { batches, context, steps } = options;
+  const slots = Math.max(...batches);
+  const contextLength = Math.max(context + steps, slots, GREEDY_LENGTH) + 16;
+  const size = { directory: directoryOf(options), slots, contextLength, kvLimitBytes: null };
+  const plan = planModel(size);
+  const { positionBytes } = plan.layout;
+  const ortDevice: OrtDevice =
+    provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
+  const stated = options.bandwidth;
+  const bandwidth = stated === undefined ? measureBandwidth(ortDevice, now) : stated * 1e9;
+  const { runner, summary, warning } = await openModel({ ...size, threads: 2, device });
+  try {
+    const rated = { batches, context, steps, weightBytes: readBytes(plan), positionBytes, bandwidth, now };
+    const rates = await decodeRates(runner, rated);
+    const greedy = await greedyStart(runner);
+    const prompt = Array.from({ length: slots + 8 }, (_, at) => (at * 17 + 3) % runner.shape.vocabularySize);
+    const { identical, maxDifference } = await measureBatchInvariance(runner, prompt, 2);
+    const batchInvariance = identical
+      ? 'rows of a batch are bit-identical to single rows'
+      : `rows differ by up to ${maxDifference}`;
+    return { summary, warning, bandwidth, rates, batchInvariance, greedy };
+  } finally {
+    runner.dispose();
+  }
 }
 
 /** @param save takes what has been measured so far */
@@ -101,46 +157,20 @@ async function measure(
   options: Options,
   save: (report: Report) => void,
 ): Promise<Report> {
-  const { batches, context, steps } = options;
+  const { batches } = options;
+  const does = (part: (typeof PARTS)[number]) => options.parts.includes(part);
   const gate = () => requireCorrectLogits(runnerCases().find(({ name }) => name === provider)!);
-  const worstDifference = options.skipGate ? null : await gate();
+  const worstDifference = does('gate') ? await gate() : null;
   const directory = directoryOf(options);
   const slots = Math.max(...batches);
-  const contextLength = Math.max(context + steps, slots, GREEDY_LENGTH) + 16;
-  const size = { directory, slots, contextLength, kvLimitBytes: null };
-  const plan = planModel(size);
-  const { layout } = plan;
-  const weightBytes = plan.weightBytes - embeddingBytes(plan);
-  const ortDevice: OrtDevice =
-    provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
-  const stated = options.bandwidth;
-  const bandwidth = stated === undefined ? measureBandwidth(ortDevice, now) : stated * 1e9;
-  let report: Omit<Report, 'experiments' | 'served'>;
-  const { runner, summary, warning } = await openModel({ ...size, threads: 2, device });
-  try {
-    const { positionBytes } = layout;
-    const rated = { batches, context, steps, weightBytes, positionBytes, bandwidth, now };
-    const rates = await decodeRates(runner, rated);
-    const greedy = await greedyStart(runner);
-    const prompt = Array.from({ length: slots + 8 }, (_, at) => (at * 17 + 3) % runner.shape.vocabularySize);
-    const { identical, maxDifference } = await measureBatchInvariance(runner, prompt, 2);
-    const batchInvariance = identical
-      ? 'rows of a batch are bit-identical to single rows'
-      : `rows differ by up to ${maxDifference}`;
-    report = { provider, worstDifference, summary, warning, bandwidth, rates, batchInvariance, greedy };
-  } finally {
-    runner.dispose();
-  }
-  save({ ...report, served: null, experiments: null });
-  const load = { batches, promptTokens: 64, tokens: 2 * steps };
-  const served = existsSync(path.join(directory, 'tokenizer.json'))
-    ? await servedRates({ directory, device, ...load })
-    : null;
-  save({ ...report, served, experiments: null });
-  const onAnswers = (experiments: Answers) => save({ ...report, served, experiments });
-  const setting = { provider, device, directory, maxRows: slots, now };
-  const experiments = await runExperiments(setting, options.experiments, onAnswers);
-  return { ...report, served, experiments };
+  let report = { ...NOTHING, provider, worstDifference };
+  if (does('rates')) report = { ...report, ...(await measureRates(device, provider, options)) };
+  save({ ...report, experiments: null });
+  const onAnswers = (experiments: Answers) => save({ ...report, experiments });
+  const setting = { provider, device, directory, batches, maxRows: slots, now };
+  const words = does('questions') ? options.experiments : [];
+  const experiments = await runExperiments(setting, words, onAnswers);
+  return { ...report, experiments };
 }
 
 function print(report: Report, transformers: TransformersRates | null): void {
@@ -156,7 +186,7 @@ function print(report: Report, transformers: TransformersRates | null): void {
   console.log(shown.toString());
   if (transformers !== null && transformers.greedy.length > 0)
     console.log(`${transformers.device}: ${compareStarts(greedy, transformers.greedy)}`);
-  for (const [question, answer] of Object.entries({ ...report.served, ...report.experiments })) {
+  for (const [question, answer] of Object.entries(report.experiments ?? {})) {
     const answers = Object.entries(answer).map(([name, value]) => `${name}: ${value}`);
     console.log(`\n${question}\n  ${answers.join('\n  ')}`);
   }
@@ -190,6 +220,10 @@ async function main(): Promise<void> {
     console.log(pack(options.pack, options.architecture).join('\n'));
     return;
   }
+  if (options.plan !== undefined) {
+    process.exitCode = runPlan({ ...options, seconds: options.plan });
+    return;
+  }
   const notRun: string[] = [];
   const known = providersAtHand();
   const unknown = options.providers.find((name) => !known.some(({ provider }) => provider === name));
@@ -197,7 +231,7 @@ async function main(): Promise<void> {
   const asked = known.filter(({ provider }) => options.providers.includes(provider));
   for (const { provider, absent } of asked) if (absent !== null) notRun.push(`${provider}: ${absent}`);
   const here = asked.filter(({ absent }) => absent === null);
-  if (!options.skipTests) {
+  if (options.parts.includes('tests')) {
     const vitest = path.resolve('node_modules/vitest/vitest.mjs');
     // Tests have another home directory.
     const env = { ...process.env, ORT_CUDA_PATH: cudaFolder(process.env) };
@@ -226,7 +260,8 @@ async function main(): Promise<void> {
     }
     write();
   }
-  if (here.length > 0) transformers = measureTransformers(options, notRun);
+  if (here.length > 0 && options.parts.includes('transformers'))
+    transformers = measureTransformers(options, notRun);
   write();
   for (const report of reports) print(report, transformers);
   for (const line of notRun) console.log(`not run: ${line}`);

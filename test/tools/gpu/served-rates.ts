@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { type LoadFigures, loadFigures, runLoad } from '../../../origin/cli/load.ts';
 import type { SeededSampling, StepReport } from '../../../origin/engine/messages.ts';
 import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
 import type { DeviceSettings } from '../../../origin/model/config/device.ts';
@@ -28,18 +29,20 @@ const CHANGES: Readonly<Record<string, Partial<SeededSampling> & Pick<Job, 'cons
   'temperature 1': { temperature: 1 },
   // Random weights give flat distributions, in which top-p alone keeps nearly all tokens.
   'temperature 0.8, top-k 40, top-p 0.95': { temperature: 0.8, topK: 40, topP: 0.95 },
+  'temperature 1, logit_bias and a penalty': { temperature: 1, logitBias: [[7, 5]], frequencyPenalty: 0.5 },
   'temperature 1, JSON Schema': { temperature: 1, constraint: { type: 'json_schema', value: SCHEMA } },
 };
 
-/** Tokens per second, and of the engine the milliseconds of a full decode step, by batch. */
-export type ServedRates = Readonly<Record<string, Readonly<Record<number, string>>>>;
+type Rates = Readonly<Record<string, string>>;
 
-/** Measures the engine thread with each change, then the origin over HTTP. */
-export async function servedRates(setting: ServedSetting): Promise<ServedRates> {
-  return { ...(await engineRates(setting)), 'HTTP, greedy': await httpRates(setting) };
-}
-
-async function engineRates({ directory, device, batches, promptTokens, tokens }: ServedSetting) {
+/** Tokens per second of decoding by change and number of streams, and milliseconds of a full step. */
+export async function engineRates({
+  directory,
+  device,
+  batches,
+  promptTokens,
+  tokens,
+}: ServedSetting): Promise<Rates> {
   const tokenizer = Tokenizer.fromDirectory(directory);
   const slots = Math.max(...batches);
   const reports: StepReport[] = [];
@@ -57,14 +60,13 @@ async function engineRates({ directory, device, batches, promptTokens, tokens }:
     onSteps: (steps) => reports.push(...steps),
   });
   await engine.start();
-  const rates: Record<string, Record<number, string>> = {};
+  const rates: Record<string, string> = {};
   try {
     for (const [name, { constraint, ...sampling }] of Object.entries(CHANGES)) {
       const target = engineTargetOf(name, engine, (job) => {
         const greedy = benchSubmission({ ...job, ...(constraint && { constraint }) }, tokenizer);
         return { ...greedy, sampling: { ...greedy.sampling, ...sampling } };
       });
-      rates[name] = {};
       for (const batch of batches) {
         await loadOf(target, batch, promptTokens, 8);
         reports.length = 0;
@@ -76,7 +78,8 @@ async function engineRates({ directory, device, batches, promptTokens, tokens }:
           part((report) => report.samplingMs),
           part((report) => report.otherMs),
         ];
-        rates[name][batch] = `${perSecond} tokens/s; run ${run} ms, sampling ${draw}, other ${rest}`;
+        rates[`${name}, ${batch} streams`] =
+          `${perSecond} tokens/s; run ${run} ms, sampling ${draw}, other ${rest}`;
       }
     }
   } finally {
@@ -85,16 +88,56 @@ async function engineRates({ directory, device, batches, promptTokens, tokens }:
   return rates;
 }
 
-async function httpRates({ directory, device, batches, promptTokens, tokens }: ServedSetting) {
+/** Tokens per second of greedy decoding, by number of streams. */
+export async function httpRates({
+  directory,
+  device,
+  batches,
+  promptTokens,
+  tokens,
+}: ServedSetting): Promise<Rates> {
   const slots = Math.max(...batches);
   return await withOrigin('HTTP', { directory, device, slots }, {}, async (target) => {
-    const rates: Record<number, string> = {};
+    const rates: Record<string, string> = {};
     for (const batch of batches) {
       await loadOf(target, batch, promptTokens, 8);
-      rates[batch] = `${await loadOf(target, batch, promptTokens, tokens)} tokens/s`;
+      rates[`${batch} streams`] = `${await loadOf(target, batch, promptTokens, tokens)} tokens/s`;
     }
     return rates;
   });
+}
+
+/** Tokens of prompts and answers. */
+const LOOPS = [
+  [64, 100],
+  [512, 128],
+] as const;
+
+/** As many requests at a time as there are slots; the next one begins when one ends. Prompts count. */
+export async function closedLoops({ directory, device, batches }: ServedSetting): Promise<Rates> {
+  const streams = Math.max(...batches);
+  return await withOrigin('HTTP', { directory, device, slots: streams }, {}, async (target) => {
+    const rates: Record<string, string> = {};
+    for (const [prompt, maxTokens] of LOOPS) {
+      const begun = performance.now();
+      const traces = await runLoad(streams, 4 * streams, (index) =>
+        target.run({ prompt: tokenIds(index, prompt), maxTokens }),
+      );
+      rates[`${prompt} + ${maxTokens} tokens, ${streams} streams`] = lineOf(
+        loadFigures(traces, performance.now() - begun),
+      );
+    }
+    return rates;
+  });
+}
+
+function lineOf(figures: LoadFigures): string {
+  const ms = ({ p50, p99 }: LoadFigures['perToken']) => `${p50.toFixed(1)} / ${p99.toFixed(1)} ms`;
+  return (
+    `${figures.tokensPerSecond.toFixed(0)} tokens/s, ${figures.requestsPerSecond.toFixed(1)} requests/s, ` +
+    `${figures.errors} errors; p50 / p99: TTFT ${ms(figures.timeToFirstToken)}, ` +
+    `TPOT ${ms(figures.perToken)}, ITL ${ms(figures.interToken)}`
+  );
 }
 
 interface OriginSetting extends Pick<ServedSetting, 'directory' | 'device'> {

@@ -22,6 +22,15 @@ const SAMPLINGS: Readonly<Record<string, Sampling>> = {
   'temperature 1': { temperature: 1 },
   'temperature 0.7, top-p 0.9': { temperature: 0.7, topP: 0.9 },
   'top-k 40, top-p 0.95, min-p 0.01': { topK: 40, topP: 0.95, minP: 0.01 },
+  'temperature 0.1, as of logits that are ten times as large': { temperature: 0.1, topP: 0.95 },
+  logit_bias: {
+    logitBias: [
+      [7, 5],
+      [9000, 8],
+      [120, -100],
+    ],
+  },
+  penalties: { temperature: 0.7, frequencyPenalty: 1, presencePenalty: 0.5, repetitionPenalty: 1.2 },
   allowed_token_ids: { allowedTokenIds: [3, 500, 501, 9000] },
   'a grammar that allows every second id': { temperature: 1, constraint: 'every second id' },
 };
@@ -30,11 +39,11 @@ const SAMPLINGS: Readonly<Record<string, Sampling>> = {
 export async function sparseTokens(runner: ModelRunner, kernel: SimdKernel): Promise<Record<string, string>> {
   const { slots, vocabularySize } = runner.shape;
   const answer: Record<string, string> = {};
+  const pool = new SamplerPool(kernel, vocabularySize, samplerThreads(SPARSE_THREADS)!, slots);
   const everySecond = Array.from({ length: vocabularySize / 2 }, (_, index) => 2 * index);
   const grammar = grammarOf(Array<readonly number[]>(TOKENS).fill(everySecond), vocabularySize);
   for (const [name, { constraint = null, ...sampling }] of Object.entries(SAMPLINGS)) {
     const draw = async (one: ModelRunner) => {
-      const pool = new SamplerPool(kernel, vocabularySize, samplerThreads(SPARSE_THREADS)!, slots);
       const driver = new Driver(one, {
         kernel,
         pool,
@@ -72,7 +81,7 @@ export async function sparseTokens(runner: ModelRunner, kernel: SimdKernel): Pro
 }
 
 /** Each token is the letter a. */
-const plainVocabulary = (vocabularySize: number) => ({
+export const plainVocabulary = (vocabularySize: number) => ({
   vocabularySize,
   bytes: new Uint8Array(vocabularySize).fill(97),
   offsets: Uint32Array.from({ length: vocabularySize + 1 }, (_, id) => id),

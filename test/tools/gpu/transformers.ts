@@ -13,6 +13,8 @@ const measured = z.object({
   greedy: z.array(z.int()),
   /** Tokens per second by batch. */
   rates: z.record(z.string(), z.number()),
+  /** The same with a static cache and one CUDA graph per step, or why it could not be measured. */
+  static: z.record(z.string(), z.union([z.number(), z.string()])),
 });
 
 export type TransformersRates = z.infer<typeof measured>;

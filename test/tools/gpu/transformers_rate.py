@@ -10,7 +10,7 @@ import sys
 import time
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, StaticCache
 
 WARM_STEPS = 5
 # As in greedy-start.ts.
@@ -64,7 +64,45 @@ def rate(batch):
     return batch / statistics.median(times[WARM_STEPS:])
 
 
+def static_rate(batch):
+    """Tokens a second with KV at fixed addresses and the step, its greedy draw included, as one CUDA graph."""
+    cache = StaticCache(config=model.config, max_cache_len=context + 2 * WARM_STEPS + steps + 1)
+    model(prompt(context).repeat(batch, 1), past_key_values=cache, logits_to_keep=1)
+    token = torch.zeros((batch, 1), dtype=torch.long, device=device)
+    position = torch.full((batch, 1), context, device=device)
+
+    def step():
+        logits = model(token, past_key_values=cache, position_ids=position).logits[:, -1]
+        token.copy_(logits.argmax(-1, keepdim=True))
+        position.add_(1)
+
+    run = step
+    if cuda:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(WARM_STEPS):
+                step()
+        finish()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        run = graph.replay
+    times = []
+    for _ in range(WARM_STEPS + steps):
+        start = time.perf_counter()
+        run()
+        token.cpu()
+        times.append(time.perf_counter() - start)
+    return batch / statistics.median(times[WARM_STEPS:])
+
+
+def tried(measure, batch):
+    try:
+        return measure(int(batch))
+    except Exception as error:
+        return str(error).splitlines()[0][:200]
+
+
 with torch.inference_mode():
     name = torch.cuda.get_device_name() if cuda else "the CPU"
     versions = f"transformers in {str(kind).removeprefix('torch.')} on {name}"
-    print(json.dumps({"device": versions, "greedy": greedy() if has_weights else [], "rates": {batch: rate(int(batch)) for batch in batches}}))
+    print(json.dumps({"device": versions, "greedy": greedy() if has_weights else [], "rates": {batch: rate(int(batch)) for batch in batches}, "static": {batch: tried(static_rate, batch) for batch in batches}}))

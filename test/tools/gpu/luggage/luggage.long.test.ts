@@ -67,7 +67,7 @@ describe.runIf(process.platform === 'linux' && spawnSync('xz', ['--version']).st
       const { status, stdout, report } = luggage('--run', '--batches', '1');
       expect([status, report]).toMatchObject([0, { stage: 'run', state: 'done' }]);
       expect(stdout).toBe(
-        `test/tools/gpu/main.ts --skip-tests --providers cuda --out ${target}/report --batches 1 ${target}/run/cuda\n`,
+        `test/tools/gpu/main.ts --parts gate,rates,questions,transformers --providers cuda --out ${target}/report --batches 1 ${target}/run/cuda\n`,
       );
       expect(existsSync(join(target, 'run/cuda/libc.so.6'))).toBe(true);
     });

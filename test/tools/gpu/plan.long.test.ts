@@ -1,0 +1,47 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { temporaryDirectory } from '../../origin/model/synthetic-runner.ts';
+import { STAGES } from './plan.ts';
+
+interface Result {
+  readonly stage: string;
+  readonly code: number | null;
+  readonly report: {
+    readonly notRun: readonly string[];
+    readonly reports: readonly { experiments: object }[];
+  };
+}
+
+function plan(...args: string[]): readonly Result[] {
+  const out = temporaryDirectory();
+  const all = [
+    'test/tools/gpu/main.ts',
+    '--batches',
+    '1,2',
+    '--rehearse',
+    'one-layer',
+    '--out',
+    out,
+    ...args,
+  ];
+  spawnSync(process.execPath, all, { encoding: 'utf8' });
+  return JSON.parse(readFileSync(join(out, 'plan.json'), 'utf8')) as Result[];
+}
+
+it('all stages of the plan run with a small model on the CPU, and each question has an answer', () => {
+  const results = plan('--providers', 'cpu', '--plan', '600');
+  expect(results.map(({ stage, code }) => [stage, code])).toEqual(STAGES.map(({ name }) => [name, 0]));
+  const answers = results.flatMap(({ report }) => Object.entries(report.reports[0]!.experiments));
+  const failed = answers.filter(([, answer]) => 'error' in (answer as object)).map(([question]) => question);
+  // The CPU has no driver that could be asked for the memory of a card.
+  expect(failed).toEqual(['device memory in MiB by batch, up and down']);
+});
+
+it('a stage without time left is reported as not run, and those before it stay', () => {
+  const results = plan('--providers', 'cpu', '--plan', '1');
+  expect(results.map(({ stage }) => stage)).toEqual(STAGES.map(({ name }) => name));
+  expect(results[0]!.code).toBe(124);
+  expect(results.at(-1)!.code).toBeNull();
+});
