@@ -117,10 +117,14 @@ export interface AttentionDesign {
   /** Factor of the scores; usually 1 / √headSize. */
   readonly scale: number;
   /**
-   * Queries of position p are multiplied by 1 + beta · ln(1 + ⌊p / originalPositions⌋) (Ministral 3); null =
-   * they are not.
+   * Queries of position p are multiplied by 1 + beta · ln(1 + ⌊(p + first) / originalPositions⌋) (Ministral
+   * 3, Llama 4); null = they are not.
    */
-  readonly queryScaling: { readonly beta: number; readonly originalPositions: number } | null;
+  readonly queryScaling: {
+    readonly beta: number;
+    readonly originalPositions: number;
+    readonly first: 0 | 1;
+  } | null;
   /** Positions that a token attends to, itself included; null = all. */
   readonly window: number | null;
   /** Limits scores s to ± this value by tanh; null = no limit. */
@@ -302,6 +306,8 @@ export interface RouterDesign {
   readonly epsilon: number;
   /** Factor of the scores of the chosen experts; above 0, usually 1. */
   readonly scale: number;
+  /** Whether the scores multiply what the experts read (Llama 4), in place of their results. */
+  readonly scalesInput: boolean;
   /** [experts]: factors of each expert's score; null = 1. */
   readonly expertScales: Weight | null;
 }

@@ -89,6 +89,8 @@ export interface Differences {
   readonly rotary?: Partial<RotaryOptions> | null;
   /** Rotary positions of layers with a window, if they are others. */
   readonly slidingRotary?: Partial<RotaryOptions>;
+  /** Most positions that layers can have. */
+  readonly maxPositions?: number;
   /** What differs by layer. */
   readonly layer?: (index: number) => LayerDifferences;
   readonly experts?: ExpertsStyle | null;
@@ -110,6 +112,8 @@ export interface LayerDifferences {
   /** False = without rotary positions. */
   readonly rotated?: boolean;
   readonly scale?: number;
+  /** What differs in the attention of this layer. */
+  readonly attention?: Partial<Pick<AttentionDesign, 'queryNorm' | 'keyNorm' | 'queryScaling'>>;
   /** False = an MLP in a model with experts. */
   readonly sparse?: boolean;
   /** The layer has only attention or what is in its place, or only the MLP or experts. */
@@ -158,7 +162,9 @@ export interface ExpertsStyle {
   readonly router: string;
   readonly routerBias?: boolean;
   /** What differs from a softmax over all experts. */
-  readonly routing?: Partial<Pick<RouterDesign, 'scores' | 'groups' | 'smallestSum' | 'epsilon' | 'scale'>>;
+  readonly routing?: Partial<
+    Pick<RouterDesign, 'scores' | 'groups' | 'smallestSum' | 'epsilon' | 'scale' | 'scalesInput'>
+  >;
   /** Of a layer: the norm of what the router reads, and factors of its scores. */
   readonly routerScales?: (layer: string) => Pick<RouterDesign, 'input' | 'expertScales'>;
   /** Name of the vector that is added to the scores to choose experts. */
@@ -171,6 +177,8 @@ export interface ExpertsStyle {
     | {
         readonly stacks: Readonly<Record<'gateUp' | 'down', string>>;
         readonly clipped: ClippedSwiglu | null;
+        /** True if matrices are [inputs, outputs]; those of clipped ones always are. */
+        readonly transposed?: boolean;
       };
   /**
    * An MLP beside the experts: its name, its width, and the name of its gate if it has one; or the MLP that

@@ -111,7 +111,7 @@ class RowDesigner {
 
   decoder(outer: ConfigFields): DecoderDesign {
     const { vocabulary, hidden, layers, headSize, positions } = this.#sizes;
-    const { rotary, slidingRotary = rotary, tied = false } = this.#d;
+    const { rotary, slidingRotary = rotary, tied = false, maxPositions = Infinity } = this.#d;
     const options = { headSize, positions };
     const full = rotary === null ? null : readRotary(this.#fields, { ...options, ...rotary });
     const sliding =
@@ -122,7 +122,12 @@ class RowDesigner {
     return {
       vocabulary,
       hidden,
-      maxPositions: Math.min(positions, full?.maxPositions ?? Infinity, sliding?.maxPositions ?? Infinity),
+      maxPositions: Math.min(
+        positions,
+        full?.maxPositions ?? Infinity,
+        sliding?.maxPositions ?? Infinity,
+        maxPositions,
+      ),
       embedding: whole(embedding),
       embeddingScale: 1,
       embeddingNorm: null,
@@ -221,6 +226,7 @@ class RowDesigner {
       window: differences.window ?? null,
       sinks: sinks === '' ? null : whole(`${name}.${sinks}`),
       rotary,
+      ...differences.attention,
     };
   }
 

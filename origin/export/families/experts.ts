@@ -89,6 +89,7 @@ function describeRouter(
     smallestSum: 0,
     epsilon: 0,
     scale: 1,
+    scalesInput: false,
     ...routing,
     groups,
     ...(style.routerScales?.(layer) ?? { input: null, expertScales: null }),
@@ -102,19 +103,19 @@ function describeRouter(
  */
 function stackedExpert(
   layer: string,
-  { stacks, clipped }: Extract<ExpertsStyle['matrices'], { readonly stacks: unknown }>,
+  { stacks, clipped, transposed = false }: Extract<ExpertsStyle['matrices'], { readonly stacks: unknown }>,
   index: number,
   { width, hidden }: { readonly width: number; readonly hidden: number },
 ): Omit<MlpDesign, 'kind' | 'width' | 'activation'> {
   if (clipped === null) {
     const part = (name: string, first: number, count: number): ProjectionDesign => ({
-      weight: [{ tensor: `${layer}.${name}`, matrix: index, rows: [{ first, count }] }],
+      weight: [{ tensor: `${layer}.${name}`, matrix: index, transposed, rows: [{ first, count }] }],
       bias: null,
     });
     return {
       gate: part(stacks.gateUp, 0, width),
       up: part(stacks.gateUp, width, width),
-      down: { weight: [{ tensor: `${layer}.${stacks.down}`, matrix: index }], bias: null },
+      down: { weight: [{ tensor: `${layer}.${stacks.down}`, matrix: index, transposed }], bias: null },
     };
   }
   const tensor = `${layer}.${stacks.gateUp}`;

@@ -14,6 +14,7 @@ import { LATENT_ROWS } from './latent-rows.ts';
 import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
 import { LINEAR_ATTENTION_ROWS } from './linear-attention-rows.ts';
 import { LLAMA_ROWS } from './llama-rows.ts';
+import { LLAMA4_ROWS } from './llama4-rows.ts';
 import { NEUTRAL_FIELDS } from './neutral-fields.ts';
 import { ROUTED_ROWS } from './routed-rows.ts';
 import { STATE_SPACE_ROWS } from './state-space-rows.ts';
@@ -21,6 +22,7 @@ import { STATE_SPACE_ROWS } from './state-space-rows.ts';
 /** The table of families. */
 export const FAMILIES: readonly DecoderRow[] = [
   ...LLAMA_ROWS,
+  ...LLAMA4_ROWS,
   ...LAYER_NORM_ROWS,
   ...GEMMA_ROWS,
   ...GEMMA4_ROWS,

@@ -41,6 +41,7 @@ export function readQueryScaling(fields: ConfigFields) {
   const queryScaling = {
     beta: parameters.number('llama_4_scaling_beta'),
     originalPositions: parameters.count('original_max_position_embeddings'),
+    first: 0 as const,
   };
   fields.require('original_max_position_embeddings', queryScaling.originalPositions);
   return queryScaling;

@@ -45,8 +45,12 @@ export function writeExperts(
       branches: {
         then_branch: branch('run', () => {
           const { tokens, weights } = writeChoice(context, columns[index]!);
-          const result = writeMlp(context, expert, graph.node('Gather', [rows, tokens]), hidden);
-          const weighted = cast(graph.node('Mul', [result, weights]), 'float32', type);
+          const chosenRows = graph.node('Gather', [rows, tokens]);
+          const scaled = (name: string) => graph.node('Mul', [name, weights]);
+          const result = design.router.scalesInput
+            ? writeMlp(context, expert, scaled(chosenRows), hidden)
+            : scaled(writeMlp(context, expert, chosenRows, hidden));
+          const weighted = cast(result, 'float32', type);
           const places = graph.node('Unsqueeze', [tokens, graph.integers(1)]);
           return graph.node('ScatterND', [total, places, weighted], { strings: { reduction: 'add' } });
         }),

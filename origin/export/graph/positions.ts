@@ -59,14 +59,15 @@ export class Positions {
   }
 
   /** Factors of queries, [batch, sequence, 1]. */
-  queryFactors({ beta, originalPositions }: NonNullable<AttentionDesign['queryScaling']>): string {
+  queryFactors(scaling: NonNullable<AttentionDesign['queryScaling']>): string {
+    const { beta, originalPositions, first: offset } = scaling;
     const { graph, type } = this.#context;
     const rows = this.#maxPositions;
     const [factors] = graph.tensors([{ name: 'query-factors', type, dimensions: [rows, 1] }], (emit) =>
       eachChunk({ rows, columns: 1 }, async (first, count) => {
         const values = Float32Array.from(
           { length: count },
-          (_, index) => 1 + beta * Math.log(1 + Math.floor((first + index) / originalPositions)),
+          (_, index) => 1 + beta * Math.log(1 + Math.floor((first + index + offset) / originalPositions)),
         );
         await emit(0, bytesOf(type === 'float16' ? toFloat16(values) : values));
       }),

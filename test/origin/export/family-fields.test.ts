@@ -57,6 +57,14 @@ const SWITCHED_OFF: Readonly<Record<string, readonly string[]>> = {
   'granitemoehybrid-mamba': ['intermediate_size', 'num_experts_per_tok', 'rope_parameters'],
   lfm2: ['full_attn_idxs'],
   'qwen3_next-types': ['intermediate_size'],
+  // The smaller one of both limits the context.
+  llama4_text: [
+    'attention_chunk_size',
+    'interleave_moe_layer_step',
+    'max_position_embeddings',
+    'no_rope_layer_interval',
+  ],
+  llama4: ['attention_chunk_size'],
   deepseek_v2: ['n_group', 'topk_group'],
   dots1: ['max_window_layers'],
   'phimoe-longrope': ['max_position_embeddings'],

@@ -225,6 +225,21 @@ describe('config.json as published', () => {
     expect(designOf({ ...config, ...fields })).toEqual(designOf({ ...config, rope_scaling: scaling }));
   });
 
+  it('of Llama 4 may have a number for true', () => {
+    const { config } = caseOf('llama4_text');
+    expect(designOf({ ...config, attn_temperature_tuning: 4, for_llm_compressor: false })).toEqual(
+      designOf(config),
+    );
+  });
+
+  it('of Gemma 4 may have the sizes of layers with full attention by layer', () => {
+    const { global_head_dim: size, ...config } = caseOf('gemma4_text').config;
+    const layers = Object.fromEntries([1, 4, 6].map((layer) => [layer, { head_dim: size }]));
+    expect(designOf({ ...config, per_layer_config: layers })).toEqual(designOf(caseOf('gemma4_text').config));
+    const { 4: _, ...fewer } = layers;
+    expect(() => designOf({ ...config, per_layer_config: fewer })).toThrow(/per_layer_config\.4 is missing/);
+  });
+
   it('of Falcon may have null for false', () => {
     const { config } = caseOf('falcon-alibi');
     expect(designOf({ ...config, parallel_attn: null })).toEqual(

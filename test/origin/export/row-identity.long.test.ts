@@ -9,7 +9,7 @@ import { hashedCheckpoint } from './hashed-checkpoint.ts';
 /** Experts, sinks, ALiBi, windows, outer rotation, latent attention, sparse mixers, shared KV. */
 const NAMES = [
   ...['olmoe', 'gpt_oss', 'bloom', 'gemma3', 'phi', 'deepseek_v2', 'deepseek_v3', 'phimoe'],
-  ...['gemma4_text', 'gemma4'],
+  ...['gemma4_text', 'gemma4', 'llama4_text'],
 ];
 const PRECISIONS = ['fp32', 'fp16', 'int8', 'int4'] as const;
 
