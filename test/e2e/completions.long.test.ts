@@ -132,7 +132,7 @@ describe('the built-in model', () => {
   test('continues a Python function and an English story', async () => {
     const python = await client.completions.create({
       model,
-      prompt: 'def is_prime(n):\n    """Return True if n is a prime number."""\n',
+      prompt: 'def factorial(n):\n    """Return the factorial of n."""\n',
       max_tokens: 80,
       temperature: 0,
       stop: '\n\n\n',

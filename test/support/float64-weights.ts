@@ -96,7 +96,9 @@ function partOf({ inputs, weight }: Linear, letter: string, sizes: Sizes): Linea
   const { num_attention_heads: heads, num_key_value_heads: kvHeads, head_dim: size } = sizes;
   const outputs = (letter === 'q' ? heads : kvHeads) * size;
   const first = { q: 0, k: heads, v: heads + kvHeads }[letter]! * size;
-  return { outputs, inputs, weight: weight.subarray(first * inputs, (first + outputs) * inputs) };
+  const part = weight.subarray(first * inputs, (first + outputs) * inputs);
+  // The builder multiplies them by the scale of attention.
+  return { outputs, inputs, weight: letter === 'q' ? part.map((value) => value * Math.sqrt(size)) : part };
 }
 
 /** Returns the name that `continuo model build` gives a matrix, and the letter of a joined projection. */

@@ -267,6 +267,23 @@ async function gather(
   }
 }
 
+/** The matrix times a number. Blocks keep their levels. */
+export function times(matrix: Matrix, factor: number): Matrix {
+  if (factor === 1) return matrix;
+  const { blocks } = matrix;
+  return {
+    ...matrix,
+    blocks: blocks && {
+      ...blocks,
+      read: async (first, count) => {
+        const { levels, scales } = await blocks.read(first, count);
+        return { levels, scales: scales.map((scale) => scale * factor) };
+      },
+    },
+    readRows: async (first, count) => (await matrix.readRows(first, count)).map((value) => value * factor),
+  };
+}
+
 /** Matrices below one another. Blocks survive only if all have the same format. */
 export function stack(parts: readonly Matrix[]): Matrix {
   const [first] = parts;

@@ -28,10 +28,12 @@ export type Weight = readonly WeightPart[];
 /** All rows of one tensor. */
 export const whole = (tensor: string): Weight => [{ tensor }];
 
-/** y = x · weightᵀ + bias */
+/** y = factor · (x · weightᵀ + bias) */
 export interface ProjectionDesign {
   readonly weight: Weight;
   readonly bias: Weight | null;
+  /** Absent = 1. */
+  readonly factor?: number;
 }
 
 export interface NormDesign {
@@ -44,6 +46,8 @@ export interface NormDesign {
   readonly bias: Weight | null;
   /** Added to the stored weight: 1 for Gemma and Nemotron, else 0. */
   readonly weightOffset: 0 | 1;
+  /** Of weight and bias; absent = 1. */
+  readonly factor?: number;
 }
 
 /** Norm of queries or keys. */

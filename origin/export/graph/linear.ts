@@ -1,7 +1,7 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { toFloat16 } from '@continuo/shared/float16.ts';
 import type { BlockFormat } from '../checkpoint/checkpoint.ts';
-import { blockSizes, type Matrix, type MatrixReader, stack } from '../checkpoint/matrix.ts';
+import { blockSizes, type Matrix, type MatrixReader, stack, times } from '../checkpoint/matrix.ts';
 import type { ProjectionDesign, Weight } from '../families/decoder-design.ts';
 import type { Quantizer } from '../precision/quantize.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
@@ -81,10 +81,16 @@ function finiteHalves(name: string, values: Float32Array): Uint16Array {
   throw new ModelError(`tensor ${name} has the value ${values[at]}, beyond float16; build another precision`);
 }
 
-/** Adds a vector of `length` values. */
-export function vectorTensor(context: GraphContext, weight: Weight, length: number, offset = 0): string {
-  const matrix = context.weights.open(weight, 'vector', length, 1);
-  return floatTensor(context, nameOf(weight), matrix, [length], offset);
+/** Adds a vector of `length` values: factor · (value + offset). */
+export function vectorTensor(
+  context: GraphContext,
+  weight: Weight,
+  length: number,
+  offset = 0,
+  factor = 1,
+): string {
+  const matrix = times(context.weights.open(weight, 'vector', length, 1), factor);
+  return floatTensor(context, nameOf(weight), matrix, [length], offset * factor);
 }
 
 /** Names of tensors in the graph: the weight's parts. */
@@ -108,8 +114,8 @@ export function writeLinear(
   inputs: number,
   outputs: readonly number[],
 ): string {
-  const opened = projections.map(({ weight }, index) =>
-    context.weights.open(weight, 'matrix', outputs[index]!, inputs),
+  const opened = projections.map(({ weight, factor = 1 }, index) =>
+    times(context.weights.open(weight, 'matrix', outputs[index]!, inputs), factor),
   );
   const name = projections.map(({ weight }) => nameOf(weight)).join('|');
   const bias = writeBias(context, projections, outputs);
@@ -135,8 +141,10 @@ function writeBias(
   outputs: readonly number[],
 ): string | null {
   if (projections.every(({ bias }) => bias === null)) return null;
-  const parts = projections.map(({ bias }, index) =>
-    bias === null ? zeros(outputs[index]!) : context.weights.open(bias, 'vector', outputs[index]!, 1),
+  const parts = projections.map(({ bias, factor = 1 }, index) =>
+    bias === null
+      ? zeros(outputs[index]!)
+      : times(context.weights.open(bias, 'vector', outputs[index]!, 1), factor),
   );
   const name = projections.map(({ bias }) => (bias === null ? '0' : nameOf(bias))).join('|');
   const length = outputs.reduce((sum, size) => sum + size, 0);

@@ -1,18 +1,22 @@
 import type { HeadNormDesign, NormDesign } from '../families/decoder-design.ts';
 import { type GraphContext, vectorTensor } from './linear.ts';
 
-function writeGain(context: GraphContext, { weight, weightOffset }: NormDesign, width: number): string {
+function writeGain(context: GraphContext, norm: NormDesign, width: number): string {
   const { graph, type } = context;
-  if (weight !== null) return vectorTensor(context, weight, width, weightOffset);
-  return graph.constant(`ones/${width}`, type, [width], Array<number>(width).fill(1));
+  const { weight, weightOffset, factor = 1 } = norm;
+  if (weight !== null) return vectorTensor(context, weight, width, weightOffset, factor);
+  return graph.constant(`gain/${width}/${factor}`, type, [width], Array<number>(width).fill(factor));
 }
+
+const writeNormBias = (context: GraphContext, { bias, factor = 1 }: NormDesign, width: number) =>
+  bias === null ? null : vectorTensor(context, bias, width, 0, factor);
 
 /** Normalizes the last dimension of `input`, which has `width` values. */
 function writeNorm(context: GraphContext, input: string, norm: NormDesign, width: number): string {
   const { graph } = context;
   const weight = writeGain(context, norm, width);
   const options = { integers: { axis: -1 }, floats: { epsilon: norm.epsilon } };
-  const bias = norm.bias === null ? null : vectorTensor(context, norm.bias, width);
+  const bias = writeNormBias(context, norm, width);
   if (norm.kind === 'layer') {
     return graph.node('LayerNormalization', [input, weight, ...(bias === null ? [] : [bias])], options);
   }
@@ -71,13 +75,12 @@ export function writeHeadNorm(
   const normed =
     norm.over === 'head'
       ? writeNorm(context, split, norm, headSize)
-      : writeNorm(context, split, { ...norm, weight: null, bias: null }, headSize);
+      : writeNorm(context, split, { ...norm, weight: null, bias: null, factor: 1 }, headSize);
   const joined = graph.node('Reshape', [normed, graph.integers(0, 0, heads * headSize)]);
   if (norm.over === 'head') return joined;
   const width = heads * headSize;
-  const scaled =
-    norm.weight === null
-      ? joined
-      : graph.node('Mul', [joined, vectorTensor(context, norm.weight, width, norm.weightOffset)]);
-  return norm.bias === null ? scaled : graph.node('Add', [scaled, vectorTensor(context, norm.bias, width)]);
+  const hasGain = norm.weight !== null || (norm.factor ?? 1) !== 1;
+  const scaled = hasGain ? graph.node('Mul', [joined, writeGain(context, norm, width)]) : joined;
+  const bias = writeNormBias(context, norm, width);
+  return bias === null ? scaled : graph.node('Add', [scaled, bias]);
 }

@@ -24,6 +24,12 @@ const LIBRARY_NAMES: Partial<Record<NodeJS.Platform, string>> = {
   darwin: `libonnxruntime.${ONNX_RUNTIME_VERSION}.dylib`,
 };
 const LINUX_LIBRARY = 'libonnxruntime.so.1';
+/**
+ * ONNX Runtime reports models and machine to Microsoft unless the first is set. The second replaces its tiled
+ * attention on the CPU, whose single rows do without AVX: a decode run of 16 rows at position 300 then takes
+ * 8 to 13 % less time, if the graph's scale of attention is 1.
+ */
+const VARIABLES = ['ORT_DISABLE_TELEMETRY', 'ORT_GQA_DISABLE_FLASH_ATTENTION'] as const;
 
 /** @param file null = the libraries that the process has loaded already */
 export function openLibrary(file: string | null): LibraryHandle {
@@ -48,9 +54,9 @@ export function mapPermanently(file: string): string | null {
   const system = openLibrary(null);
   const open = system.func('dlopen', 'void *', ['const char *', 'int']);
   const lastError = system.func('dlerror', 'const char *', []);
-  // ONNX Runtime reports models and machine to Microsoft otherwise. `process.env` of a thread does not reach
-  // it.
-  system.func('setenv', 'int', ['const char *', 'const char *', 'int'])('ORT_DISABLE_TELEMETRY', '1', 0);
+  // `process.env` of a thread does not reach ONNX Runtime.
+  const setIfAbsent = system.func('setenv', 'int', ['const char *', 'const char *', 'int']);
+  for (const name of VARIABLES) setIfAbsent(name, '1', 0);
   const handle: bigint | null = open(file, NOW | (NO_DELETE[process.platform] ?? 0));
   return handle === null ? String(lastError()) : null;
 }

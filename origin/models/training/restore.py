@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ def shape_of(configuration: dict[str, object]) -> Shape:
     return Shape(**{field: configuration[name] for field, name in names.items()})
 
 
-def weights_of(graph: onnx.GraphProto, layers: int) -> dict[str, Tensor]:
+def weights_of(graph: onnx.GraphProto, shape: Shape) -> dict[str, Tensor]:
     """The state of a Decoder; the inverse of save.tensors, except for rounding."""
     constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
 
@@ -56,12 +57,14 @@ def weights_of(graph: onnx.GraphProto, layers: int) -> dict[str, Tensor]:
         "final_norm.weight": vector("model.norm"),
         "lm_head.weight": matrix("lm_head.weight"),
     }
-    for index in range(layers):
+    for index in range(shape.layers):
         name, target = f"model.layers.{index}", f"blocks.{index}"
         # The builder joins the three projections in one matrix.
-        joined = "|".join(f"{name}.self_attn.{kind}_proj.weight" for kind in "qkv")
+        joined = matrix("|".join(f"{name}.self_attn.{kind}_proj.weight" for kind in "qkv"))
+        # It multiplies the queries by the scale of attention.
+        joined[: shape.heads * shape.head] *= math.sqrt(shape.head)
         state[f"{target}.attention_norm.weight"] = vector(f"{name}.input_layernorm")
-        state[f"{target}.qkv.weight"] = matrix(joined)
+        state[f"{target}.qkv.weight"] = joined
         state[f"{target}.output.weight"] = matrix(f"{name}.self_attn.o_proj.weight")
         state[f"{target}.mlp_norm.weight"] = vector(f"{name}.post_attention_layernorm")
         state[f"{target}.gate_up.weight"] = torch.cat([matrix(f"{name}.mlp.{part}_proj.weight") for part in ("gate", "up")])
@@ -77,7 +80,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     shape = shape_of(json.loads((arguments.model / "config.json").read_text()))
-    state = weights_of(onnx.load(arguments.model / "model.onnx").graph, shape.layers)
+    state = weights_of(onnx.load(arguments.model / "model.onnx").graph, shape)
     Decoder(shape).load_state_dict(state)
     torch.save({"shape": dataclasses.asdict(shape), "model": state, "step": 0, "tokens": 0}, arguments.out)
 
