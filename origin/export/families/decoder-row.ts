@@ -1,15 +1,7 @@
 import type { ConfigFields } from './config-fields.ts';
-import type {
-  Activation,
-  AttentionDesign,
-  DecoderDesign,
-  LayerDesign,
-  MixerDesign,
-  MlpAndExpertsDesign,
-  MlpDesign,
-  ParallelDesign,
-  RouterDesign,
-} from './decoder-design.ts';
+import type { DecoderDesign, LayerDesign } from './decoder-design.ts';
+import type { Activation, MlpAndExpertsDesign, MlpDesign, RouterDesign } from './feed-forward-design.ts';
+import type { AttentionDesign, MixerDesign, ParallelDesign } from './mixer-design.ts';
 import type { RotaryOptions } from './rotary.ts';
 
 /** A row of the table of families: how a decoder differs from Llama's. What is absent is as in Llama. */

@@ -1,19 +1,6 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import type { ConfigFields } from './config-fields.ts';
-import {
-  type Activation,
-  type AttentionDesign,
-  attentionsOf,
-  type DecoderDesign,
-  type HeadNormDesign,
-  type LayerDesign,
-  type MixerDesign,
-  type MlpDesign,
-  type NormDesign,
-  type ProjectionDesign,
-  type RowRange,
-  whole,
-} from './decoder-design.ts';
+import { attentionsOf, type DecoderDesign, type LayerDesign } from './decoder-design.ts';
 import {
   type Biases,
   type DecoderRow,
@@ -27,7 +14,10 @@ import {
 } from './decoder-row.ts';
 import { chosenRows, interleaved, projection, readActivation } from './design-parts.ts';
 import { describeExperts } from './experts.ts';
+import type { Activation, MlpDesign } from './feed-forward-design.ts';
+import type { AttentionDesign, HeadNormDesign, MixerDesign } from './mixer-design.ts';
 import { readRotary } from './rotary.ts';
+import { type NormDesign, type ProjectionDesign, type RowRange, whole } from './weight-design.ts';
 
 /** Turns a row of the table into the design of a decoder. */
 

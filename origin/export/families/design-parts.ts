@@ -1,13 +1,7 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import type { ConfigFields } from './config-fields.ts';
-import {
-  type Activation,
-  type MlpDesign,
-  type NormDesign,
-  type ProjectionDesign,
-  type RowRange,
-  whole,
-} from './decoder-design.ts';
+import type { Activation, MlpDesign } from './feed-forward-design.ts';
+import { type NormDesign, type ProjectionDesign, type RowRange, whole } from './weight-design.ts';
 
 /** The fields of config.json that many families share. */
 

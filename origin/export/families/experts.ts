@@ -1,14 +1,8 @@
 import type { ConfigFields } from './config-fields.ts';
-import {
-  type Activation,
-  type ExpertsDesign,
-  type MlpDesign,
-  type ProjectionDesign,
-  type RouterDesign,
-  whole,
-} from './decoder-design.ts';
 import type { ExpertsStyle } from './decoder-row.ts';
 import { projection } from './design-parts.ts';
+import type { Activation, ExpertsDesign, MlpDesign, RouterDesign } from './feed-forward-design.ts';
+import { type ProjectionDesign, whole } from './weight-design.ts';
 
 /** Describes the experts of a layer. @throws ModelError */
 export function describeExperts(

@@ -15,6 +15,7 @@ import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
 import { LINEAR_ATTENTION_ROWS } from './linear-attention-rows.ts';
 import { LLAMA_ROWS } from './llama-rows.ts';
 import { LLAMA4_ROWS } from './llama4-rows.ts';
+import { NEMOTRON_ROWS } from './nemotron-rows.ts';
 import { NEUTRAL_FIELDS } from './neutral-fields.ts';
 import { ROUTED_ROWS } from './routed-rows.ts';
 import { STATE_SPACE_ROWS } from './state-space-rows.ts';
@@ -32,6 +33,7 @@ export const FAMILIES: readonly DecoderRow[] = [
   ...CONVOLUTION_ROWS,
   ...LINEAR_ATTENTION_ROWS,
   ...STATE_SPACE_ROWS,
+  ...NEMOTRON_ROWS,
   ...LATENT_ROWS,
   ...ROUTED_ROWS,
 ];

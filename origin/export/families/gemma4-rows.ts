@@ -1,7 +1,8 @@
 import type { ConfigFields } from './config-fields.ts';
-import { type LayerDesign, whole } from './decoder-design.ts';
+import type { LayerDesign } from './decoder-design.ts';
 import type { DecoderRow, Differences, ExpertsStyle, LayerDifferences, RowContext } from './decoder-row.ts';
 import { projection, readSlidingLayers } from './design-parts.ts';
+import { whole } from './weight-design.ts';
 
 /** Gemma 4: heads of two sizes, layers that read the KV of earlier ones, vectors of each token by layer. */
 

@@ -1,17 +1,12 @@
 import type { ConfigFields } from './config-fields.ts';
-import {
-  type LatentDesign,
-  type NormDesign,
-  type ProjectionDesign,
-  type RouterDesign,
-  type RowRange,
-  whole,
-} from './decoder-design.ts';
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
 import { projection } from './design-parts.ts';
 import { correctedExperts, DEEPSEEK_TRAINING, deepseekExperts, denseFirst, groupsOf } from './expert-rows.ts';
+import type { RouterDesign } from './feed-forward-design.ts';
 import { readQueryScaling } from './llama-rows.ts';
+import type { LatentDesign } from './mixer-design.ts';
 import { yarnMagnitude } from './rotary.ts';
+import { type NormDesign, type ProjectionDesign, type RowRange, whole } from './weight-design.ts';
 
 /** Families with latent attention. */
 

@@ -1,15 +1,11 @@
 import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
-import {
-  type LinearAttentionDesign,
-  type ProjectionDesign,
-  type RecurrenceShape,
-  whole,
-} from './decoder-design.ts';
 import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from './decoder-row.ts';
 import { chosenRows, interleaved, kernelLength, projection, readLayerTypes } from './design-parts.ts';
 import { ROUTER_TRAINING, separate, withDenseLayers } from './expert-rows.ts';
 import { attentionBias, NORMS_AFTER } from './llama-rows.ts';
+import type { LinearAttentionDesign, RecurrenceShape } from './mixer-design.ts';
+import { type ProjectionDesign, whole } from './weight-design.ts';
 
 /** Families with gated delta networks in place of attention in most layers. */
 

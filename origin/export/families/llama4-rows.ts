@@ -1,8 +1,8 @@
 import type { ConfigFields } from './config-fields.ts';
-import type { HeadNormDesign } from './decoder-design.ts';
 import type { DecoderRow, Differences, ExpertsStyle, LayerDifferences, RowContext } from './decoder-row.ts';
 import { readLayerTypes } from './design-parts.ts';
 import { ROUTER_TRAINING } from './expert-rows.ts';
+import type { HeadNormDesign } from './mixer-design.ts';
 
 /** Llama 4: attention within chunks, layers without rotary positions, experts whose inputs are scaled. */
 

@@ -1,6 +1,7 @@
 import type { ConfigFields } from './config-fields.ts';
-import { type ProjectionDesign, type StateSpaceDesign, type Weight, whole } from './decoder-design.ts';
 import { kernelLength, layerNorm } from './design-parts.ts';
+import type { StateSpaceDesign } from './mixer-design.ts';
+import { type ProjectionDesign, type Weight, whole } from './weight-design.ts';
 
 /** Sizes and flags of all state-space layers (Mamba 2) of a model. */
 export interface StateSpaceSizes {

@@ -6,7 +6,8 @@ import {
   SHARED_VALUE,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
-import type { AttentionDesign, ProjectionDesign, RotaryDesign } from '../families/decoder-design.ts';
+import type { AttentionDesign, RotaryDesign } from '../families/mixer-design.ts';
+import type { ProjectionDesign } from '../families/weight-design.ts';
 import { WeightType } from './graph-builder.ts';
 import { projectLatent, withoutPadding } from './latent-attention.ts';
 import {

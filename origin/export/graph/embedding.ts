@@ -1,4 +1,5 @@
-import type { DecoderDesign, Weight } from '../families/decoder-design.ts';
+import type { DecoderDesign } from '../families/decoder-design.ts';
+import type { Weight } from '../families/weight-design.ts';
 import { WeightType } from './graph-builder.ts';
 import {
   blockFormat,

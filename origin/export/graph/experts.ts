@@ -1,4 +1,4 @@
-import type { ExpertsDesign, RouterDesign, SparseMixer } from '../families/decoder-design.ts';
+import type { ExpertsDesign, RouterDesign, SparseMixer } from '../families/feed-forward-design.ts';
 import { writeMlp } from './feed-forward.ts';
 import { WeightType } from './graph-builder.ts';
 import { type GraphContext, nameOf, vectorTensor, writeLinear, writeMatMul } from './linear.ts';

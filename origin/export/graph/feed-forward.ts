@@ -1,5 +1,5 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
-import type { Activation, MlpDesign, XieluActivation } from '../families/decoder-design.ts';
+import type { Activation, MlpDesign, XieluActivation } from '../families/feed-forward-design.ts';
 import { type GraphContext, vectorTensor, writeLinear } from './linear.ts';
 
 /** Writes an MLP over [.., hidden]. */

@@ -1,4 +1,4 @@
-import type { AttentionDesign, LatentDesign, LatentVector } from '../families/decoder-design.ts';
+import type { AttentionDesign, LatentDesign, LatentVector } from '../families/mixer-design.ts';
 import { type GraphContext, splitLast, writeLinear } from './linear.ts';
 import { writeOptionalNorm } from './norms.ts';
 

@@ -2,7 +2,7 @@ import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { toFloat16 } from '@continuo/shared/float16.ts';
 import type { BlockFormat } from '../checkpoint/checkpoint.ts';
 import { blockSizes, type Matrix, type MatrixReader, stack, times } from '../checkpoint/matrix.ts';
-import type { ProjectionDesign, Weight } from '../families/decoder-design.ts';
+import type { ProjectionDesign, Weight } from '../families/weight-design.ts';
 import type { Quantizer } from '../precision/quantize.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
 

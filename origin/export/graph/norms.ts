@@ -1,4 +1,5 @@
-import type { HeadNormDesign, NormDesign } from '../families/decoder-design.ts';
+import type { HeadNormDesign } from '../families/mixer-design.ts';
+import type { NormDesign } from '../families/weight-design.ts';
 import { type GraphContext, vectorTensor } from './linear.ts';
 
 function writeGain(context: GraphContext, norm: NormDesign, width: number): string {

@@ -1,6 +1,6 @@
 import { DEFAULT_NAMES, TOTAL_LENGTH } from '@continuo/origin/model/config/decoder-names.ts';
 import { toFloat16 } from '@continuo/shared/float16.ts';
-import type { AttentionDesign, RotaryDesign } from '../families/decoder-design.ts';
+import type { AttentionDesign, RotaryDesign } from '../families/mixer-design.ts';
 import { WeightType } from './graph-builder.ts';
 import { bytesOf, eachChunk, type GraphContext } from './linear.ts';
 
