@@ -40,20 +40,27 @@ async function answersOf(client: EngineClient): Promise<string[]> {
 
 for (const { provider, device, absent } of providersAtHand()) {
   it.skipIf(absent !== null)(
-    `two engines on ${provider} in one process give the answers of one alone`,
+    `two engines on ${provider} in one process give the answers of one alone, also after a reload`,
     async () => {
       const precision = provider === 'cuda' ? 'float16' : 'float32';
       const model = syntheticEngine({ precision, contextLength: 128 });
       const engineLocks = createEngineLocks();
       const data = { ...model.data, model: { ...model.data.model, device, engineLocks } };
-      const clients = [1, 2].map(() => new EngineClient({ spawn: () => spawnEngineThread(data) }));
+      const newEngine = () => new EngineClient({ spawn: () => spawnEngineThread(data) });
+      const clients = [newEngine(), newEngine()];
       await clients[0]!.start();
       const alone = await answersOf(clients[0]!);
       expect(alone.every((text) => text.endsWith('done'))).toBe(true);
       await clients[1]!.start();
       const together = await Promise.all(clients.map(answersOf));
       expect(clients.map(({ status }) => status.usesGraphs)).toEqual(Array(2).fill(provider === 'cuda'));
-      await Promise.all(clients.map((client) => client.stop()));
+      // An engine that takes the place of a stopped one, as after a reload.
+      await clients[0]!.stop();
+      const reloaded = newEngine();
+      await reloaded.start();
+      expect((await answersOf(reloaded)).every((text) => text.endsWith('done'))).toBe(true);
+      expect(reloaded.status.usesGraphs).toBe(provider === 'cuda');
+      await Promise.all([reloaded, clients[1]!].map((client) => client.stop()));
       model.remove();
       if (provider === 'cpu') expect(together).toEqual([alone, alone]);
       else expect(together.flat().every((text) => text.endsWith('done'))).toBe(true);
