@@ -10,8 +10,7 @@ const MAX_SEARCH_STEPS = 100_000;
 /** A step of a filter takes about 200 ns, and one of a search about 1 µs. */
 const FILTER_UNITS = 20;
 const SEARCH_UNITS = 100;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
+const CLOSING = 0x5d;
 /** The order in which a search tries bytes: what closes, then what differs soon. */
 const FIRST_BYTES = Buffer.from(']}",:123456789abcdefghijklmnopqrstuvwxyz');
 const SEARCH_ORDER = [...new Set([...FIRST_BYTES, ...Array(256).keys()])];
@@ -24,7 +23,7 @@ export function searchOf(table: StateTable, budget: WorkBudget, piece = budget.p
   /** The last continuation that was found. It usually continues other texts as well. */
   let found: number[] = [];
   return (start: TextPosition): boolean => {
-    piece.spend(FILTER_UNITS * found.length);
+    piece.spend(SEARCH_UNITS + FILTER_UNITS * found.length);
     const next = (position: TextPosition | null, byte: number) =>
       position && nextPosition(table, position, byte, budget);
     const replayed = found.length > 0 ? found.reduce(next, start) : null;
@@ -63,7 +62,7 @@ export function withoutRepetitions(
   start: TextPosition,
   budget: WorkBudget,
 ): Uint32Array {
-  const { nodes, subtreeEnds, structure, tokens } = walk.trie;
+  const { nodes, subtreeEnds, quotes, brackets, tokens } = walk.trie;
   const piece = budget.piece(MAX_UNITS);
   const goesOn = searchOf(table, budget, piece);
   const repeating = walk.emptyMask();
@@ -71,32 +70,38 @@ export function withoutRepetitions(
   const path = [{ position: start, text: '', isNew: !mayRepeat(start.level) }];
   for (let node = 0; node < nodes.length; ) {
     const byte = nodes[node]! & 255;
+    const char = String.fromCharCode(byte);
     const depth = nodes[node]! >> 8;
     const end = subtreeEnds[node]!;
     const { position, text, isNew } = path[depth]!;
     const { level } = position;
     const isWithinNew = isNew && level.token === 'string';
-    const isSafe = (isWithinNew || level === OUTSIDE) && structure[end] === structure[node];
+    // Parts of a new item, and what is outside of such arrays, can do harm behind a bracket only.
+    const isPartOfNew = isNew && level.finished === null;
+    const ends = isPartOfNew ? brackets : quotes;
+    const isSafe = (isPartOfNew || isWithinNew) && ends[end] === ends[node];
     const state = isSafe ? DEAD : table.next(position.state, byte, budget);
-    if (state === DEAD) {
+    const isNewItem = isWithinNew && char === '"' && level.finished !== null && level.outer === OUTSIDE;
+    const mayClose = isNewItem && state !== DEAD && table.next(state, CLOSING, budget) !== DEAD;
+    if (state === DEAD || (mayClose && end === node + 1)) {
       node = end;
       continue;
     }
-    if (isWithinNew && byte !== QUOTE && byte !== BACKSLASH) {
+    if (level === OUTSIDE ? !/[[{]/.test(char) : isWithinNew && !/["\\]/.test(char)) {
       piece.spend(1);
-      path[depth + 1] = { position: { state, level }, text: text + String.fromCharCode(byte), isNew };
+      path[depth + 1] = { position: { state, level }, text: level === OUTSIDE ? '' : text + char, isNew };
       node++;
       continue;
     }
     piece.spend(FILTER_UNITS);
-    const whole = { ...position, level: { ...level, item: level.item + text } };
-    const after = nextPosition(table, text === '' ? position : whole, byte, budget);
-    if (after !== null && ((isWithinNew && byte === BACKSLASH) || goesOn(after))) {
-      path[depth + 1] = {
-        position: after,
-        text: '',
-        isNew: after.level.token === 'string' && !mayRepeat(after.level),
-      };
+    const whole = text === '' ? position : { ...position, level: { ...level, item: level.item + text } };
+    const after = nextPosition(table, whole, byte, budget);
+    // A new item stays so while parts of it follow, which need not differ themselves.
+    const isPart = after !== null && (after.level === OUTSIDE || after.level.finished === null);
+    const staysNew = isNew && (isPart || (isWithinNew && char === '\\'));
+    if (after !== null && (staysNew || mayClose || goesOn(after))) {
+      const isNewAfter = staysNew || (after.level.token === 'string' && !mayRepeat(after.level));
+      path[depth + 1] = { position: after, text: '', isNew: isNewAfter };
       node++;
     } else for (; node < end; node++) repeating[tokens[node]! >>> 5]! |= 1 << (tokens[node]! & 31);
   }

@@ -10,8 +10,9 @@ export interface TokenTrie {
   readonly nodes: Int32Array;
   /** Per node: first node after its subtree. */
   readonly subtreeEnds: Int32Array;
-  /** Per node: how many earlier nodes end in a quote, or in an opening bracket or brace. */
-  readonly structure: Int32Array;
+  /** Per node: how many earlier nodes end in a quote, and how many in a bracket or brace. */
+  readonly quotes: Int32Array;
+  readonly brackets: Int32Array;
   /** Per node: its token; for none or several, a bit beyond the vocabulary's mask words. */
   readonly tokens: Int32Array;
   readonly vocabularySize: number;
@@ -31,7 +32,8 @@ export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]
   const total = entries.reduce((sum, entry) => sum + entry.bytes.length, 0);
   const nodes = new Int32Array(total);
   const subtreeEnds = new Int32Array(total);
-  const structure = new Int32Array(total + 1);
+  const quotes = new Int32Array(total + 1);
+  const brackets = new Int32Array(total + 1);
   const none = 32 * maskLengthOf(table);
   const tokens = new Int32Array(total).fill(none);
   const duplicates: number[][] = [];
@@ -43,7 +45,8 @@ export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]
     while (path.length > common) subtreeEnds[path.pop()!] = count;
     for (let i = common; i < bytes.length; i++) {
       nodes[count] = bytes.charCodeAt(i) | (i << 8);
-      structure[count + 1] = structure[count]! + ('"[{'.includes(bytes[i]!) ? 1 : 0);
+      quotes[count + 1] = quotes[count]! + (bytes[i] === '"' ? 1 : 0);
+      brackets[count + 1] = brackets[count]! + ('[]{}'.includes(bytes[i]!) ? 1 : 0);
       path.push(count++);
     }
     const node = path.at(-1)!;
@@ -57,7 +60,8 @@ export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]
   return {
     nodes: nodes.slice(0, count),
     subtreeEnds: subtreeEnds.slice(0, count),
-    structure: structure.slice(0, count + 1),
+    quotes: quotes.slice(0, count + 1),
+    brackets: brackets.slice(0, count + 1),
     tokens: tokens.slice(0, count),
     vocabularySize: table.vocabularySize,
     duplicates,
