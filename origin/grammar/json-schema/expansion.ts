@@ -87,8 +87,10 @@ export const isScope = (schema: CheckedSchema): boolean =>
 
 /** The union of scopes, absent if it is empty. */
 function scoped(scopes: readonly string[] = [], more: readonly string[] = []): Pick<SchemaPart, 'scopes'> {
-  const all = [...new Set([...scopes, ...more])].sort();
-  return all.length === 0 ? {} : { scopes: all };
+  const added = more.filter((path) => !scopes.includes(path));
+  // Most often nothing is added, and comparisons call this for each part again.
+  if (added.length === 0) return scopes.length === 0 ? {} : { scopes };
+  return { scopes: [...scopes, ...new Set(added)].sort() };
 }
 
 const DEPENDENCIES = ['dependentRequired', 'dependentSchemas', 'dependencies'] as const;

@@ -31,6 +31,7 @@ export interface ObjectProperties {
  * `additionalProperties`.
  */
 export function propertySchemas(nodes: KeywordNodes, key: string, context: ValidationContext): Conjunction {
+  context.budget.spend(5 * nodes.length);
   return nodes.flatMap((node) => {
     const named = isDeclared(node, key) ? [context.document.child(node, 'properties', key)] : [];
     const matching = patternsOf(node, context).filter(({ language }) => acceptsText(language, key));
