@@ -5,8 +5,7 @@ import { CALL, type Nfa } from '../automaton/nfa.ts';
 import type { WorkBudget } from '../automaton/work-budget.ts';
 import type { AnyOrder, Expression, Grammar, OrderedRules } from '../rules/expression.ts';
 import { GrammarError } from '../rules/grammar-error.ts';
-import { callGraph, rulesInAnyOrder } from './call-graph.ts';
-import { type CallPlan, planCalls } from './inlining.ts';
+import { type CallPlan, planCalls, rulesInAnyOrder } from './call-plan.ts';
 import type { Program } from './program.ts';
 import { rewriteRepetitions } from './rewrite-repetitions.ts';
 import { ruleAutomaton } from './rule-automaton.ts';
@@ -26,8 +25,7 @@ const UNITS_PER_EDGE = 50;
  */
 export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
   const grammar = rewriteRepetitions(source);
-  const graph = callGraph(grammar);
-  const plan = planCalls(grammar, graph);
+  const plan = planCalls(grammar);
   const automata = reachable(grammar.root, (rule) => ruleAutomaton(grammar, rule, plan, budget));
   const nullable = bypassNullableCalls(automata);
   const productive = removeUnproductiveCalls(automata);

@@ -6,7 +6,7 @@ import {
   repeat,
   sequence,
 } from '../rules/expression.ts';
-import { expandedSize } from './inlining.ts';
+import { expandedSize } from './call-plan.ts';
 
 /**
  * Counted repetitions are unrolled up to this number of states. Beyond it, the repeated part becomes a rule.
