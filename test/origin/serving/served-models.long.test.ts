@@ -140,7 +140,7 @@ describe('several models in one origin', () => {
     );
     writeFileSync(file, JSON.stringify({ memoryMiB: 40, models: [mini, beta] }));
     expect((await reload(refused)).reason).toMatch(
-      /^the models need \d+ MiB, but memoryMiB is 40: mini 15 MiB of weights and \d+ MiB of KV cache, beta 1 MiB/,
+      /^the models need \d+ MiB, but memoryMiB is 40: mini 13 MiB of weights and \d+ MiB of KV cache, beta 1 MiB/,
     );
     expect(await origin.models()).toEqual(before);
     expect(await modelOf('mini')).toMatchObject({ model: 'mini' });
