@@ -4,7 +4,7 @@ import type { ComponentType } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import { useSession } from '../store/session.ts';
-import { type Account, AccountContext, askJson, openAccount } from './account.ts';
+import { type Account, AccountContext, askJson, openAccount, useAccount } from './account.ts';
 import { BatchesSection } from './batches/batches-section.tsx';
 import { KeysSection } from './keys/keys-section.tsx';
 import { MadeKeys } from './keys/made-keys.tsx';
@@ -103,6 +103,22 @@ function Sections({ account }: { readonly account: Account }) {
   );
 }
 
+/** A request failed after its dialog was closed. */
+function LateFailure() {
+  const { lateFailure } = useAccount();
+  const failure = lateFailure.value;
+  if (failure === null) return null;
+  return (
+    <div class="notice" role="alert">
+      <div>
+        <strong>The change was not made</strong>
+        <p>{failure.message}</p>
+      </div>
+      <Button text="Dismiss" onClick={() => (lateFailure.value = null)} />
+    </div>
+  );
+}
+
 interface OwnSectionsProps {
   readonly own: Resource<OwnKey>;
   readonly value: OwnKey;
@@ -134,6 +150,7 @@ function OwnSections({ own, value: key, name }: OwnSectionsProps) {
         ))}
       </nav>
       <div class="account-section">
+        <LateFailure />
         <MadeKeys />
         <current.Content key={current.name} own={own} />
       </div>

@@ -18,6 +18,8 @@ export interface Account {
   readonly clock: ServerClock;
   /** The server has refused the key since the view was opened; null = it has not. */
   readonly refusal: Signal<RequestFailure | null>;
+  /** Why a request failed whose dialog had been closed; null = none. */
+  readonly lateFailure: Signal<RequestFailure | null>;
   /** New keys until the visitor has stored them. */
   readonly made: Signal<readonly MadeKey[]>;
   /** The key in use, as the server saw it last; null before its first answer. */
@@ -33,6 +35,7 @@ export function openAccount(apiKey: string, deviceNow: () => number): Account {
   return {
     clock,
     refusal,
+    lateFailure: signal(null),
     made: signal([]),
     own: signal(null),
     apiKey,

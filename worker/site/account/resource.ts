@@ -94,12 +94,21 @@ export function useServerNow(): number {
   return clock.now();
 }
 
-/** One request of a form: it runs once at a time, and its failure stays until the next attempt. */
+/**
+ * One request of a form: it runs once at a time, and its failure stays until the next attempt. If the form is
+ * closed before, the account shows the failure.
+ */
 export function useAction(send: () => Promise<void>): {
   readonly isBusy: boolean;
   readonly failure: RequestFailure | null;
   readonly run: () => void;
 } {
+  const { lateFailure } = useAccount();
+  const isShown = useRef(true);
+  useEffect(() => {
+    isShown.current = true;
+    return () => void (isShown.current = false);
+  }, []);
   const isBusy = useSignal(false);
   const failure = useSignal<RequestFailure | null>(null);
   const run = async () => {
@@ -109,7 +118,7 @@ export function useAction(send: () => Promise<void>): {
     try {
       await send();
     } catch (thrown) {
-      failure.value = failureFrom(thrown);
+      (isShown.current ? failure : lateFailure).value = failureFrom(thrown);
     }
     isBusy.value = false;
   };

@@ -67,7 +67,7 @@ export function serve(reply: (request: SentRequest) => unknown): SentRequest[] {
     const key = new Headers(headers).get('authorization');
     const request = { method, path, key, body: body === undefined ? null : JSON.parse(String(body)) };
     sent.push(request);
-    const answer = reply(request);
+    const answer = await reply(request);
     const response = answer instanceof Response ? answer : Response.json(answer);
     response.headers.set('date', new Date(SERVER_NOW).toUTCString());
     return response;

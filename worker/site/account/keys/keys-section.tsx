@@ -13,6 +13,7 @@ export function KeysSection() {
   const account = useAccount();
   const task = useSignal<KeyTask | null>(null);
   const keys = useResource((signal) => listKeys(account, signal), '');
+  const current = task.value;
   return (
     <>
       <div class="row spread">
@@ -27,13 +28,14 @@ export function KeysSection() {
       <Loaded of={keys}>
         {(all) => <KeyTable keys={all} onOpen={(key) => (task.value = { kind: 'open', key })} />}
       </Loaded>
-      {task.value && (
+      {current && (
         <KeyDialogs
-          key={task.value.kind}
-          task={task.value}
+          key={current.kind}
+          task={current}
           onTask={(next) => (task.value = next)}
           onDone={(changed) => {
-            task.value = null;
+            // Another dialog may be open when a closed one has its answer.
+            if (task.peek() === current) task.value = null;
             if (changed) keys.reload();
           }}
         />

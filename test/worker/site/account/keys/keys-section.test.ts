@@ -93,6 +93,26 @@ test('the server says why it refuses a key, and the fields stay', async () => {
   expect(page.field('Name').value).toBe('new one');
 });
 
+test('a refusal that comes after the dialog was closed is shown, and another dialog stays open', async () => {
+  const answer = Promise.withResolvers<Response>();
+  const { page } = await openKeys(({ method }) => (method === 'DELETE' ? answer.promise : undefined));
+  page.press('key 2');
+  await waitFor(() => page.press('Delete…'));
+  await waitFor(() => expect(page.field('Type the name of the key')).toBeDefined());
+  page.write('Type the name of the key', 'key 2');
+  await waitFor(() => page.submit('Delete the key'));
+  page.all('button').at(-1)!.dispatch('click');
+  await waitFor(() => expect(page.text()).not.toContain('Type the name'));
+  page.press('key 3');
+  await waitFor(() => expect(page.all('button', 'Rotate…')).toHaveLength(1));
+  answer.resolve(refusal(400, 'invalid_value'));
+  await waitFor(() => expect(page.text()).toContain('The change was not made'));
+  expect(page.text()).toContain('The reason: invalid_value.');
+  expect(page.all('button', 'Rotate…')).toHaveLength(1);
+  page.press('Dismiss');
+  await waitFor(() => expect(page.text()).not.toContain('The change was not made'));
+});
+
 test('a key is rotated with an overlap in the chosen unit', async () => {
   const { page, sent } = await openKeys(({ method }) =>
     method === 'POST' ? { ...keyOf(300), key: 'sk-next' } : undefined,
