@@ -19,11 +19,18 @@ const SEARCH_ORDER = [...new Set([...FIRST_BYTES, ...Array(256).keys()])];
  * Returns a function that says whether the items of a position are new when they are complete, or those of
  * some continuation are.
  */
-export function searchOf(table: StateTable, budget: WorkBudget, piece = budget.piece(MAX_UNITS)) {
+export function searchOf(table: StateTable, budget: WorkBudget, piece = budget.piece(MAX_UNITS), known = 0) {
+  /** By the state before an item: a beginning that no known item has. */
+  const beginnings = new Map<number, string>();
   /** The last continuation that was found. It usually continues other texts as well. */
   let found: number[] = [];
   return (start: TextPosition): boolean => {
-    piece.spend(SEARCH_UNITS + FILTER_UNITS * found.length);
+    const { finished, outer, item } = start.level;
+    const isDue = finished !== null && outer === OUTSIDE && item === '';
+    const beginning = isDue ? beginnings.get(start.state) : undefined;
+    piece.spend(FILTER_UNITS);
+    if (beginning && finished?.slice(known).every((value) => !value.startsWith(beginning))) return true;
+    piece.spend(SEARCH_UNITS + FILTER_UNITS * found.length + ((finished?.length ?? 0) >> 3));
     const next = (position: TextPosition | null, byte: number) =>
       position && nextPosition(table, position, byte, budget);
     const replayed = found.length > 0 ? found.reduce(next, start) : null;
@@ -43,6 +50,8 @@ export function searchOf(table: StateTable, budget: WorkBudget, piece = budget.p
       // The end of the array is looked for first, because it costs less.
       if (after?.level === OUTSIDE || (last.tried === 1 && !mayRepeat(position.level))) {
         if (path.length > 1) found = path.slice(1).map((step) => step.byte);
+        const text = String.fromCharCode(...found);
+        if (isDue && path.length > 1 && /^"[^"\\]/.test(text)) beginnings.set(start.state, text);
         return true;
       }
       // Space between tokens is not needed, except for the second half of a line break.
@@ -64,7 +73,8 @@ export function withoutRepetitions(
 ): Uint32Array {
   const { nodes, subtreeEnds, quotes, brackets, tokens } = walk.trie;
   const piece = budget.piece(MAX_UNITS);
-  const goesOn = searchOf(table, budget, piece);
+  const known = start.level.outer === OUTSIDE ? (start.level.finished?.length ?? 0) : 0;
+  const goesOn = searchOf(table, budget, piece, known);
   const repeating = walk.emptyMask();
   // Within a new string, only quotes and escapes matter; `text` is what a position lacks since the last one.
   const path = [{ position: start, text: '', isNew: !mayRepeat(start.level) }];
