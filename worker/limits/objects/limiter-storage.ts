@@ -1,4 +1,5 @@
 import { requireFormat } from '@continuo/shared/stored-format.ts';
+import type { SubjectState } from '../quota/state.ts';
 import { type NumberedRecord, numbered } from '../usage/request-records.ts';
 import type { TenantLedger } from '../usage/tenant-ledger.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
@@ -7,21 +8,22 @@ import { Journal } from './journal.ts';
 import { dueAt, type OpenReservation } from './open-reservation.ts';
 import { PackedValues } from './packed-values.ts';
 import { StoredCounters } from './stored-counters.ts';
+import type { News } from './stored-values.ts';
 
 /** Rises with the journal and the ledger: the release before reads neither. */
 const FORMAT = 2;
 
-type News<Value> = Readonly<Record<string, Value | null>>;
-
-/** An entry of the journal: new values of what one call has changed; null = it is gone. */
+/** An entry of the journal: what one call has changed. Open requests leave with their records. */
 interface Entry {
-  readonly subjects: ReturnType<StoredCounters['takeNews']>;
+  readonly subjects: News<SubjectState>;
   readonly open: News<OpenReservation>;
   readonly isolates: News<IsolateState>;
   readonly records: readonly UsageRecord[];
 }
 
-const isEmpty = (news: object): boolean => Object.keys(news).length === 0;
+/** An older entry has objects. */
+const newsIn = <Value>(news: News<Value> | Readonly<Record<string, Value | null>>): News<Value> =>
+  Array.isArray(news) ? news : Object.entries(news as Record<string, Value | null>);
 
 /**
  * What a tenant's object keeps: counters, open requests, isolates and the ledger. A call's changes are one
@@ -57,9 +59,9 @@ export class LimiterStorage {
     const isolates = { table: 'isolate_rows', older: ['isolates', 'state'], dueAt: nextEndOf } as const;
     this.isolates = new PackedValues(sql, isolates);
     for (const { subjects, open, isolates, records } of this.#journal.entries()) {
-      this.counters.restore(subjects);
-      this.open.restore(open);
-      this.isolates.restore(isolates);
+      this.counters.restore(newsIn(subjects));
+      this.open.restore([...newsIn(open), ...records.map(({ requestId }) => [requestId, null] as const)]);
+      this.isolates.restore(newsIn(isolates));
       this.#records.push(...records);
     }
     this.#stored = this.#journal.records ?? known;
@@ -106,15 +108,16 @@ export class LimiterStorage {
   /** Stores all changes in one row. Returns the records of the requests that have ended. */
   commit(): readonly UsageRecord[] {
     const records = this.#ended;
-    const [subjects, open, isolates] = [
-      this.counters.takeNews(),
-      this.open.takeNews(),
-      this.isolates.takeNews(),
-    ];
-    if (records.length === 0 && [subjects, open, isolates].every(isEmpty)) return [];
+    const entry = {
+      subjects: this.counters.takeNews(),
+      open: this.open.takeNews().filter(([, open]) => open !== null),
+      isolates: this.isolates.takeNews(),
+      records,
+    };
+    if (Object.values(entry).every(({ length }) => length === 0)) return [];
     this.#ended = [];
     this.#records.push(...records);
-    if (this.#journal.add({ subjects, open, isolates, records })) this.checkpoint();
+    if (this.#journal.add(entry)) this.checkpoint();
     return records;
   }
 

@@ -1,7 +1,7 @@
 import { isEndUser } from '../end-user.ts';
 import { type Counters, emptySubject, isUnused, type SubjectState } from '../quota/state.ts';
 import { DAY_MS, type Meter, momentOf } from '../quota/window.ts';
-import { StoredValues } from './stored-values.ts';
+import { type News, StoredValues } from './stored-values.ts';
 
 /** Id of the tenant among its subjects. The others are its keys and its end users. */
 export const TENANT = 'tenant';
@@ -58,13 +58,11 @@ export class StoredCounters extends StoredValues<SubjectState> implements Counte
     return state;
   }
 
-  override restore(news: Readonly<Record<string, SubjectState | null>>): void {
-    super.restore(
-      Object.fromEntries(Object.entries(news).map(([id, state]) => [id, state && subjectOf(state)])),
-    );
+  override restore(news: News<SubjectState>): void {
+    super.restore(news.map(([id, state]) => [id, state && subjectOf(state)]));
   }
 
-  override takeNews(): Record<string, SubjectState | null> {
+  override takeNews(): News<SubjectState> {
     const news = super.takeNews();
     if (this.values.size > MAX_SUBJECTS)
       for (const id of this.values.keys())

@@ -1,3 +1,6 @@
+/** Values that have changed; null = it is gone. */
+export type News<Value> = readonly (readonly [id: string, value: Value | null])[];
+
 /**
  * Values by id, held once in memory. Those that have changed go to the journal with the next commit, and to
  * their table with the next checkpoint.
@@ -28,23 +31,23 @@ export abstract class StoredValues<Value> {
     return [...this.values];
   }
 
-  /** Returns what has changed since the last commit; null = it is gone. */
-  takeNews(): Record<string, Value | null> {
-    const news: Record<string, Value | null> = {};
+  /** Returns what has changed since the last commit. */
+  takeNews(): News<Value> {
+    const news: [string, Value | null][] = [];
     for (const id of this.#news) {
       const value = this.values.get(id) ?? null;
-      // What has come and gone since then was never stored.
-      if (value === null && !this.unwritten.has(id) && !this.isInTable(id)) continue;
-      this.unwritten.add(id);
-      news[id] = value;
+      if (value !== null || this.isInTable(id)) this.unwritten.add(id);
+      // What has come and gone since the last commit was never stored.
+      else if (!this.unwritten.delete(id)) continue;
+      news.push([id, value]);
     }
     this.#news.clear();
     return news;
   }
 
   /** Takes changes from the journal. */
-  restore(news: Readonly<Record<string, Value | null>>): void {
-    for (const [id, value] of Object.entries(news)) {
+  restore(news: News<Value>): void {
+    for (const [id, value] of news) {
       if (value === null) this.delete(id);
       else this.set(id, value);
     }

@@ -1,13 +1,5 @@
 import type { Limits, TenantLimits } from '@continuo/shared/tenant.ts';
-import {
-  BUDGETS,
-  type Budget,
-  budgetsOf,
-  type Cost,
-  eachOf,
-  type LimitableBudget,
-  RESOURCES,
-} from './budget.ts';
+import { BUDGETS, type Budget, budgetsOf, type Cost, eachOf, type LimitableBudget } from './budget.ts';
 import type { Amounts, BudgetName, BudgetUse, Spend } from './protocol.ts';
 import { add, type Meter, type Moment, momentOf, used } from './window.ts';
 
@@ -143,8 +135,9 @@ export function room(
 }
 
 /** Returns amounts as a cost; what has no limit costs nothing. */
-export const costOf = (amounts: Amounts, sign: 1 | -1 = 1): Record<keyof Amounts, number> =>
-  Object.fromEntries(RESOURCES.map((name) => [name, sign * (amounts[name] ?? 0)])) as Record<
-    keyof Amounts,
-    number
-  >;
+export const costOf = ({ requests, tokens, money, slots }: Amounts, sign: 1 | -1 = 1): Cost => ({
+  requests: sign * (requests ?? 0),
+  tokens: sign * (tokens ?? 0),
+  money: sign * (money ?? 0),
+  slots: sign * (slots ?? 0),
+});

@@ -19,12 +19,12 @@ interface ReservationName {
 export const reservationId = ({ isolate, slice, number, price, name }: ReservationName): string =>
   `${isolate}.${slice}.${number}.${priceName(price)}.${keptName(name)}`;
 
-export const sliceOf = (id: string): number => Number(id.split('.')[1]);
-export const numberOf = (id: string): number => Number(id.split('.')[2]);
-export const priceOf = (id: string): Price | null => namedPrice(id.split('.')[3]);
+export const sliceOf = (id: string): number => Number(id.split('.', 2)[1]);
+export const numberOf = (id: string): number => Number(id.split('.', 3)[2]);
+export const priceOf = (id: string): Price | null => namedPrice(id.split('.', 4)[3]);
 
 /** Returns the caller's name of a request, as far as it is kept. */
-export const nameOf = (id: string): string => id.split('.').slice(4).join('.');
+export const nameOf = (id: string): string => /^(?:[^.]*\.){4}(.*)$/s.exec(id)?.[1] ?? '';
 
 /** Returns what is kept of a caller's name. */
 export const keptName = (name: string): string => name.slice(0, MAX_NAME);

@@ -61,6 +61,18 @@ const regroup = (table: SumTable, day: string, key: string, where: string): stri
     ON CONFLICT (${TABLES[table].join(', ')}) DO UPDATE SET ${ADD_SUMS}`;
 };
 
+/** Returns the records that share the values of these columns. A call may end many: no date is formatted. */
+function sharing(
+  records: readonly UsageRecord[],
+  columns: readonly (typeof TABLES)['user_sums'][number][],
+): Iterable<[UsageRecord, ...UsageRecord[]]> {
+  const rows = Map.groupBy(records, ({ startedAt, model, keyId, endUser }) => {
+    const row = { day: Math.floor(startedAt / DAY_MS), model, key_id: keyId, end_user: endUser };
+    return columns.map((name) => row[name]).join('\n');
+  });
+  return rows.values() as Iterable<[UsageRecord, ...UsageRecord[]]>;
+}
+
 /** A row of the summary that has changed: absolute sums; without sums, it is gone. */
 export interface SummaryRow {
   readonly day: string;
@@ -101,19 +113,22 @@ export class TenantLedger {
     last: number | null = null,
   ): void {
     this.#addSums('sums', records);
-    const named = records.filter(({ endUser }) => (endUser ?? null) !== null);
-    this.#addSums('user_sums', named);
-    const rows = records.map(({ startedAt, model }) => JSON.stringify([dayName(startedAt), model]));
-    for (const row of new Set(rows)) this.#addNews(...(JSON.parse(row) as [string, string]), number);
+    this.#addSums(
+      'user_sums',
+      records.filter(({ endUser }) => (endUser ?? null) !== null),
+    );
+    for (const [{ startedAt, model }] of sharing(records, ['day', 'model']))
+      this.#addNews(dayName(startedAt), model, number);
     if (requestsAt !== null) this.requests.add(records, requestsAt, last);
   }
 
   #addSums(table: SumTable, records: readonly UsageRecord[]): void {
-    const rows = Map.groupBy(records, ({ startedAt, model, keyId, endUser }) => {
-      const row = { day: dayName(startedAt), model, key_id: keyId, end_user: endUser };
-      return JSON.stringify(TABLES[table].map((column) => row[column]));
-    });
-    for (const [row, all] of rows) this.addRow(table, [...(JSON.parse(row) as string[]), ...countersOf(all)]);
+    const columns = TABLES[table];
+    for (const all of sharing(records, columns)) {
+      const { startedAt, model, keyId, endUser } = all[0];
+      const row = { day: dayName(startedAt), model, key_id: keyId, end_user: endUser ?? '' };
+      this.addRow(table, [...columns.map((name) => row[name]), ...countersOf(all)]);
+    }
   }
 
   /** Adds a row of sums: its names, then its counters. */

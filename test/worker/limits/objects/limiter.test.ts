@@ -196,7 +196,8 @@ describe('a tenant limiter in workerd', () => {
     const limits = { tokensPerDay: 15, concurrentRequests: 2 };
     await call(reservation('older-counters', 'first', limits));
     const [rows] = (await query('SELECT entry FROM journal')) as [{ entry: string }[]];
-    const { subjects, open } = JSON.parse(rows![0]!.entry);
+    const entry = JSON.parse(rows![0]!.entry);
+    const [subjects, open] = [Object.fromEntries(entry.subjects), Object.fromEntries(entry.open)];
     const { requests, tokens, day, month, concurrency } = subjects.tenant;
     expect([day[0][1], month[0][1], concurrency]).toEqual([10, 10, [[0, 1]]]);
     const periodOf = ([[period, used]]: [[number, number]]) => ({ period, used });
