@@ -1,4 +1,5 @@
 import type { ApiError } from '@continuo/shared/errors.ts';
+import type { Usage } from '@continuo/shared/generation.ts';
 import { isActive, type Principal } from '@continuo/shared/tenant.ts';
 import { Claim } from './claim.ts';
 import { Growth } from './growth.ts';
@@ -7,9 +8,9 @@ import { callObject } from './limiter-client.ts';
 import { type Outcome, settlementOf } from './outcome.ts';
 import { isSome } from './quota/local-budgets.ts';
 import type { Spend } from './quota/protocol.ts';
-import { type Progress, Renewals } from './renewals.ts';
 import type { RequestCost, RequestTokens } from './reservation.ts';
 import { Reservation, spendFor } from './reservation.ts';
+import { NO_USAGE } from './usage/usage-record.ts';
 
 /** The limits, as the rest of the Worker uses them. README.md defines their words. */
 
@@ -27,20 +28,30 @@ export async function begin(principal: Principal, cost: RequestCost, context: He
   return new Hold(claim, new Reservation(requestId, first, cost));
 }
 
+/** Renewals per lifetime of a reservation; all but one may be lost. */
+const RENEWALS = 3;
+
+/** What a running request has used so far, and where. Both change while it runs. */
+interface Progress {
+  readonly tally: { readonly usage: Usage };
+  readonly upstream: { readonly name: string | null };
+}
+
 /** The reservation of a running request, as the rest of the Worker uses it. */
 export class Hold {
   readonly #claim: Claim;
   readonly #reserved: Reservation;
   readonly #growth: Growth;
-  readonly #renewals: Renewals;
+  #progress: Progress = { tally: { usage: NO_USAGE }, upstream: { name: null } };
+  #endRenewals: () => void;
   readonly #startedAt: number;
 
   constructor(claim: Claim, reserved: Reservation) {
     this.#claim = claim;
     this.#reserved = reserved;
     this.#growth = new Growth(claim, reserved);
-    this.#renewals = new Renewals(reserved.id, claim);
     this.#startedAt = claim.context.now();
+    this.#endRenewals = this.#nextRenewal(claim.context.settings.RESERVATION_TTL_MS);
   }
 
   /** The upstream keeps its usage account of the request under this id. */
@@ -59,7 +70,18 @@ export class Hold {
 
   /** From now on, renewals report this. It is billed if `end` is never called. */
   watch(progress: Progress): void {
-    this.#renewals.watch(progress);
+    this.#progress = progress;
+  }
+
+  /** Renews the reservation, which expires otherwise, and reads its limits again, until the request ends. */
+  #nextRenewal(ttlMs: number): () => void {
+    const { limiter, context } = this.#claim;
+    return context.timers.after(ttlMs / RENEWALS, () => {
+      const { tally, upstream } = this.#progress;
+      limiter.renew(this.id, { usage: tally.usage, upstream: upstream.name, ttlMs }, context);
+      void this.#claim.refresh();
+      this.#endRenewals = this.#nextRenewal(ttlMs);
+    });
   }
 
   /**
@@ -86,7 +108,7 @@ export class Hold {
    */
   spend(tokens: number, isLast = false): null | Promise<string | null> {
     if (!this.#reserved.isLow(tokens)) return null;
-    this.#reserved.cached(this.#renewals.usage.cachedTokens);
+    this.#reserved.cached(this.#progress.tally.usage.cachedTokens);
     if (!this.#reserved.covers(tokens)) return this.#growth.until(tokens, isLast);
     if (!isLast) this.#growth.ahead(tokens);
     return null;
@@ -112,7 +134,7 @@ export class Hold {
     const { context, limiter } = this.#claim;
     const { now, timings, caller } = context;
     const startedAt = this.#startedAt;
-    this.#renewals.end();
+    this.#endRenewals();
     this.#growth.end();
     if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
     if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);

@@ -1,7 +1,6 @@
 import { isEndUser } from './end-user.ts';
-import { MAX_PAUSE_MS } from './flush-loop.ts';
 import type { LimiterCaller as Caller } from './limiter-client.ts';
-import { ObjectLink } from './object-link.ts';
+import { MAX_PAUSE_MS, ObjectLink } from './object-link.ts';
 import { NOTHING } from './quota/budget.ts';
 import { isSome, LocalBudgets } from './quota/local-budgets.ts';
 import type {
@@ -133,8 +132,8 @@ export class IsolateLimiter {
   /** Waits for slices that other requests have asked for. False if this isolate holds nothing. */
   async #awaitSlices(keyId: string | null, { now, backoff }: Caller): Promise<boolean> {
     if (!this.#budgets.mayHold(keyId, now())) return false;
-    const { demand } = this.#budgets;
-    for (let polls = 0; polls < MAX_PAUSE_MS / POLL_MS && demand.isAsking(keyId, now()); polls += 1) {
+    const { slices } = this.#budgets;
+    for (let polls = 0; polls < MAX_PAUSE_MS / POLL_MS && slices.isAsking(keyId, now()); polls += 1) {
       await backoff.pause(POLL_MS);
     }
     return true;
@@ -159,7 +158,7 @@ export class IsolateLimiter {
 
   /** Returns whether the object has said a moment ago, with another answer, that this key is not blocked. */
   isKnownOpen(keyId: string, caller: Caller): boolean {
-    return this.#object.isKnownOpen(keyId, caller.now());
+    return this.#budgets.isKnownOpen(keyId, caller.now());
   }
 
   renew(requestId: string, renewal: Renewal, caller: Caller): void {

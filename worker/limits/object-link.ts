@@ -1,61 +1,89 @@
-import { FlushLoop } from './flush-loop.ts';
 import type { LimiterCaller } from './limiter-client.ts';
 import { callObject } from './limiter-client.ts';
-import { Exchange } from './quota/exchange.ts';
 import type { LocalBudgets } from './quota/local-budgets.ts';
 import type { LimiterAnswer, LimiterCall, ReservationRequest, ReservationResult } from './quota/protocol.ts';
 
+/** Decisions wait this long for others before a call. */
+const FLUSH_MS = 100;
+/** Busy isolates wait longer: each call then carries more. */
+const BUSY_FLUSH_MS = 250;
+const BUSY_DECISIONS = 10;
+/** Longest pause while the object does not answer. */
+export const MAX_PAUSE_MS = 1_600;
 /**
- * Calls the object of one tenant for an isolate. Every call is made by a request, and no request waits for
- * the call of another: I/O belongs to a single request.
+ * After pauses of this length in all, the next request takes the loop over: a request's work may end 30 s
+ * after its response.
+ */
+const TAKE_OVER_MS = 5_000;
+const MAX_MS = 15_000;
+/** A loop without a sign of life for this long has ended with its request. */
+const DEAD_MS = 5_000;
+
+interface Loop {
+  beatAt: number;
+  /** Milliseconds of all pauses. */
+  paused: number;
+}
+
+/**
+ * Calls the object of one tenant for an isolate, until the isolate holds nothing of its budgets. I/O belongs
+ * to a single request: every call is made by a request, no request waits for the call of another, and the
+ * loop of regular calls is the background work of one request at a time.
  */
 export class ObjectLink {
   readonly #tenantId: string;
   readonly #budgets: LocalBudgets;
-  readonly #exchange: Exchange;
-  readonly #loop = new FlushLoop(this);
+  #loop: Loop | null = null;
   /** No calls at once while the object does not answer. */
   #failing = false;
 
   constructor(tenantId: string, budgets: LocalBudgets) {
     this.#tenantId = tenantId;
     this.#budgets = budgets;
-    this.#exchange = new Exchange(budgets);
-  }
-
-  get isQuiet(): boolean {
-    return this.#budgets.isQuiet;
   }
 
   get isIdle(): boolean {
-    return this.isQuiet && !this.#loop.isRunning;
-  }
-
-  isDue(now: number): boolean {
-    return this.#exchange.isDue(now);
-  }
-
-  isKnownOpen(keyId: string, now: number): boolean {
-    return this.#exchange.isKnownOpen(keyId, now);
+    return this.#budgets.isQuiet && this.#loop === null;
   }
 
   /** Has news delivered: at once if a call is due, for a slice of this key or in any case, otherwise soon. */
   wake(keyId: string | null, caller: LimiterCaller): void {
-    if (!this.#failing && this.#exchange.isUrgent(keyId, caller.now()))
-      caller.waitUntil(this.flush(caller).catch(() => {}));
+    if (!this.#failing && this.#budgets.isUrgent(keyId, caller.now()))
+      caller.waitUntil(this.#flush(caller).catch(() => {}));
     else this.keep(caller);
   }
 
-  /** Has news delivered soon. */
+  /** Has news delivered soon: makes sure that a request runs the loop, one whose work is not too old. */
   keep(caller: LimiterCaller): void {
-    this.#loop.keep(caller);
+    const { beatAt = -Infinity, paused = 0 } = this.#loop ?? {};
+    if (paused < TAKE_OVER_MS && caller.now() - beatAt < DEAD_MS) return;
+    if (this.#budgets.isQuiet) return;
+    const loop = { beatAt: caller.now(), paused: 0 };
+    this.#loop = loop;
+    caller.waitUntil(this.#repeat(loop, caller));
   }
 
-  /** Delivers news. Returns the number of decisions. */
-  async flush(caller: LimiterCaller): Promise<number> {
-    const call = this.#exchange.compose(null, caller.now());
+  async #repeat(loop: Loop, caller: LimiterCaller): Promise<void> {
+    let pause = FLUSH_MS;
+    while (loop.paused < MAX_MS && !this.#budgets.isQuiet) {
+      await caller.backoff.pause(pause);
+      if (this.#loop !== loop) return;
+      loop.beatAt = caller.now();
+      loop.paused += pause;
+      if (!this.#budgets.isDue(loop.beatAt)) continue;
+      pause = await this.#flush(caller).then(
+        ({ decisions }) => (decisions.length < BUSY_DECISIONS ? FLUSH_MS : BUSY_FLUSH_MS),
+        () => Math.min(MAX_PAUSE_MS, 2 * pause),
+      );
+    }
+    if (this.#loop === loop) this.#loop = null;
+  }
+
+  /** Delivers news. Returns the call. */
+  async #flush(caller: LimiterCaller): Promise<LimiterCall> {
+    const call = this.#budgets.compose(null, caller.now());
     await this.#send(call, caller);
-    return call.decisions.length;
+    return call;
   }
 
   /**
@@ -63,7 +91,7 @@ export class ObjectLink {
    * @param all carries all decisions, so that the object knows the request
    */
   async ask(request: ReservationRequest, caller: LimiterCaller, all = false): Promise<ReservationResult> {
-    const { reservation } = await this.#send(this.#exchange.compose(request, caller.now(), all), caller);
+    const { reservation } = await this.#send(this.#budgets.compose(request, caller.now(), all), caller);
     return reservation!;
   }
 
@@ -71,11 +99,11 @@ export class ObjectLink {
     const sentAt = caller.now();
     try {
       const answer = await callObject(caller, this.#tenantId, (object) => object.exchange(call));
-      this.#exchange.take(call, answer, sentAt, caller.randomHex(8));
+      this.#budgets.take(call, answer, sentAt, caller.randomHex(8));
       this.#failing = false;
       return answer;
     } catch (thrown) {
-      this.#exchange.lose(call);
+      this.#budgets.lose(call);
       this.#failing = true;
       throw thrown;
     } finally {

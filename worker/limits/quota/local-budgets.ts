@@ -1,13 +1,26 @@
 import type { Price } from '../usage/price.ts';
 import { reservationId } from '../usage/reservation-id.ts';
 import { eachOf, NOTHING } from './budget.ts';
-import { HeldSlices } from './held-slices.ts';
+import { KeySlices } from './key-slices.ts';
 import { Outbox } from './outbox.ts';
-import type { Claimant, SettlementRequest, Spend } from './protocol.ts';
-import { SliceDemand } from './slice-demand.ts';
+import type {
+  Claimant,
+  LimiterAnswer,
+  LimiterCall,
+  ReservationRequest,
+  SettlementRequest,
+  Spend,
+} from './protocol.ts';
 
 /** A slice for running requests has at least so many tokens. */
 const USEFUL_TOKENS = 64;
+/** An isolate that holds slices calls the object this often, to learn which keys are blocked. */
+const CONTACT_MS = 1_000;
+/**
+ * What the object has said about blocked keys counts for this long, or until a little after its next call.
+ */
+const BLOCKS_MS = 1_000;
+const LATE_MS = 400;
 
 export const isSome = ({ tokens, money }: Spend): boolean => tokens > 0 || money > 0;
 
@@ -19,25 +32,24 @@ interface Charged {
 }
 
 /**
- * What one isolate holds of a tenant's budgets, and what it decides without the object. Nothing in here
- * survives the isolate: the object counts a slice as used until the isolate reports. Pure: the clock is an
- * argument (Unix milliseconds).
+ * What one isolate holds of a tenant's budgets, what it decides without the object, and what it tells and asks
+ * the object. Nothing in here survives the isolate: the object counts a slice as used until the isolate
+ * reports. Pure: the clock is an argument (Unix milliseconds).
  */
 export class LocalBudgets {
-  readonly slices = new HeldSlices();
-  readonly demand = new SliceDemand();
+  readonly slices = new KeySlices();
   readonly outbox = new Outbox();
   readonly #running = new Map<string, Charged>();
   #isolate: string;
   #requests = 0;
+  #calls = 0;
+  #calledAt = 0;
+  /** The latest call that the object has answered. */
+  #answered = { sentAt: 0, nextInMs: 0 };
 
   /** @param isolate random and unique */
   constructor(isolate: string) {
     this.#isolate = isolate;
-  }
-
-  get isolate(): string {
-    return this.#isolate;
   }
 
   /** Returns whether nothing is left to tell the object, now or later. */
@@ -55,7 +67,7 @@ export class LocalBudgets {
   admit(claimant: Claimant, name: string, now: number): string | null {
     const { keyId, tokens, money, model, price } = claimant;
     const spend = { tokens, money };
-    this.demand.note(claimant, now);
+    this.slices.note(claimant, now);
     const cost = { requests: 1, slots: 1, tokens, money };
     const slice = this.outbox.isFull ? null : this.slices.take(keyId, cost, now);
     if (!slice) return null;
@@ -72,7 +84,7 @@ export class LocalBudgets {
   extend(claimant: Claimant, requestId: string, whole: boolean, now: number): Spend {
     const { keyId } = claimant;
     const useful = Math.min(1, USEFUL_TOKENS / claimant.tokens);
-    this.demand.note({ ...claimant, ...eachOf((name) => Math.ceil(claimant[name] * useful)) }, now);
+    this.slices.note({ ...claimant, ...eachOf((name) => Math.ceil(claimant[name] * useful)) }, now);
     const left = this.outbox.isFull ? null : this.slices.of(keyId, now)?.left;
     if (!left) return NOTHING;
     const spend = eachOf((name) =>
@@ -115,7 +127,11 @@ export class LocalBudgets {
 
   /** Returns the slices of the selected keys to the object. */
   returnSlices(isSelected: (keyId: string) => boolean): void {
-    for (const slice of this.slices.drop(isSelected)) this.outbox.add({ kind: 'returned', slice });
+    this.#returned(this.slices.drop(isSelected));
+  }
+
+  #returned(slices: readonly number[]): void {
+    for (const slice of slices) this.outbox.add({ kind: 'returned', slice });
   }
 
   /**
@@ -123,11 +139,84 @@ export class LocalBudgets {
    */
   mayHold(keyId: string | null, now: number): boolean {
     const held = keyId === null ? !this.slices.isEmpty : this.slices.of(keyId, now) !== null;
-    return held || this.demand.isAsking(keyId, now);
+    return held || this.slices.isAsking(keyId, now);
+  }
+
+  /** Returns whether a call is due at once, before the next regular one. */
+  isUrgent(keyId: string | null, now: number): boolean {
+    return this.outbox.isUrgent || (keyId !== null && this.slices.isUrgent(keyId, now));
+  }
+
+  /** Returns whether the object has said a moment ago that this key, which holds a slice, is not blocked. */
+  isKnownOpen(keyId: string, now: number): boolean {
+    const { sentAt, nextInMs } = this.#answered;
+    const age = now - sentAt;
+    const isRecent = age >= 0 && age < Math.max(BLOCKS_MS, nextInMs + LATE_MS);
+    return isRecent && this.slices.of(keyId, now) !== null;
+  }
+
+  /**
+   * Returns whether a regular call has anything to say, and the object wants it by now. Returns slices that
+   * are out of date or idle.
+   */
+  isDue(now: number): boolean {
+    this.#returned(this.slices.dropOld(now));
+    const { sentAt, nextInMs } = this.#answered;
+    if (now >= sentAt && now < sentAt + nextInMs) return false;
+    return this.outbox.hasNews(now) || (!this.slices.isEmpty && this.#calledAt + CONTACT_MS <= now);
+  }
+
+  /**
+   * Composes the next call.
+   * @param all carries all unconfirmed decisions, although another call may carry them
+   */
+  compose(reservation: ReservationRequest | null, now: number, all = false): LimiterCall {
+    this.#calls += 1;
+    this.#calledAt = now;
+    return {
+      isolate: this.#isolate,
+      number: this.#calls,
+      ...this.outbox.next(now, all),
+      reservation,
+      sliceRequests: this.slices.next(now),
+    };
+  }
+
+  /**
+   * Takes the object's answer.
+   * @param sentAt when the call was composed
+   * @param fresh a new id, in case that the object counts this isolate as lost
+   */
+  take(call: LimiterCall, answer: LimiterAnswer, sentAt: number, fresh: string): void {
+    const { cursor, slices, blocked, nextInMs = 0 } = answer;
+    if (call.isolate !== this.#isolate) return;
+    // Answers may overtake each other, and the clock may have stepped back.
+    if (sentAt >= this.#answered.sentAt || this.#answered.sentAt > this.#calledAt)
+      this.#answered = { sentAt, nextInMs };
+    this.slices.nextInMs = nextInMs;
+    for (const { keyId } of call.sliceRequests) this.slices.answered(keyId, sentAt);
+    if (cursor === null) {
+      this.#restart(fresh);
+      return;
+    }
+    this.outbox.confirm(cursor);
+    for (const granted of slices) {
+      this.slices.answered(granted.keyId);
+      const old = this.slices.put(granted, sentAt);
+      if (old !== null) this.#returned([old]);
+    }
+    if (blocked.length > 0) this.returnSlices((keyId) => blocked.includes(keyId));
+  }
+
+  /** The call has failed. The object may have received it. */
+  lose(call: LimiterCall): void {
+    if (call.isolate !== this.#isolate) return;
+    this.outbox.lose(call);
+    for (const { keyId } of call.sliceRequests) this.slices.answered(keyId);
   }
 
   /** Starts anew with a new id: the object has settled this isolate's requests as those of a lost one. */
-  restart(isolate: string): void {
+  #restart(isolate: string): void {
     this.#isolate = isolate;
     this.slices.drop(() => true);
     this.#running.clear();

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
 import { NOTHING } from '../../../../worker/limits/quota/budget.ts';
-import { Exchange } from '../../../../worker/limits/quota/exchange.ts';
 import { LocalBudgets } from '../../../../worker/limits/quota/local-budgets.ts';
 import type { Claimant, GrantedSlice, LimiterCall } from '../../../../worker/limits/quota/protocol.ts';
 
@@ -29,7 +28,6 @@ const SETTLEMENT = {
 /** Returns budgets with a slice of a budget without limits, requested at `at`. */
 function budgetsWithSlice(at: number) {
   const budgets = new LocalBudgets('i');
-  const exchange = new Exchange(budgets);
   const slice: GrantedSlice = {
     keyId: 'key',
     number: 1,
@@ -37,18 +35,18 @@ function budgetsWithSlice(at: number) {
     status: { requests: null, tokens: null },
     amounts: { requests: null, tokens: null, money: null, slots: null },
   };
-  const call = exchange.compose(null, at);
-  exchange.take(
+  const call = budgets.compose(null, at);
+  budgets.take(
     call,
     { cursor: 0, reservation: null, slices: [slice], blocked: [], nextInMs: 0 },
     at,
     'fresh',
   );
-  return { budgets, exchange };
+  return budgets;
 }
 
 test('forgets no decision while the object is away: it admits no more', () => {
-  const { budgets, exchange } = budgetsWithSlice(0);
+  const budgets = budgetsWithSlice(0);
   let admitted = 0;
   for (let count = 0; count < 50_000; count += 1) {
     const id = budgets.admit(CLAIMANT, 'r', 1);
@@ -57,15 +55,15 @@ test('forgets no decision while the object is away: it admits no more', () => {
     budgets.settle({ requestId: id, settlement: { ...SETTLEMENT, endUser: null } }, NOTHING);
   }
   expect(budgets.extend(CLAIMANT, 'late', false, 1)).toEqual(NOTHING);
-  const { first, decisions }: LimiterCall = exchange.compose(null, 1);
+  const { first, decisions }: LimiterCall = budgets.compose(null, 1);
   expect([first, decisions.length]).toEqual([1, 2 * admitted]);
   expect(admitted).toBeLessThan(50_000);
 });
 
 test('reports when the object wants it, and at once if 100 requests have ended', () => {
-  const { budgets, exchange } = budgetsWithSlice(0);
+  const budgets = budgetsWithSlice(0);
   const answer = { cursor: 0, reservation: null, slices: [], blocked: [], nextInMs: 1_100 };
-  exchange.take(exchange.compose(null, 100), answer, 100, 'fresh');
+  budgets.take(budgets.compose(null, 100), answer, 100, 'fresh');
   const end = (count: number) => {
     for (let one = 0; one < count; one += 1) {
       const requestId = budgets.admit(CLAIMANT, 'r', 200)!;
@@ -73,26 +71,26 @@ test('reports when the object wants it, and at once if 100 requests have ended',
     }
   };
   end(99);
-  expect([exchange.isDue(1_199), exchange.isDue(1_200), exchange.isUrgent(null, 200)]).toEqual([
+  expect([budgets.isDue(1_199), budgets.isDue(1_200), budgets.isUrgent(null, 200)]).toEqual([
     false,
     true,
     false,
   ]);
   end(1);
-  expect(exchange.isUrgent(null, 200)).toBe(true);
+  expect(budgets.isUrgent(null, 200)).toBe(true);
   // The clock has stepped back.
-  expect(exchange.isDue(99)).toBe(true);
+  expect(budgets.isDue(99)).toBe(true);
 });
 
 test('knows from the last answer that a key with a slice is not blocked: for 1 s, or until the object wants the next call', () => {
-  const { exchange } = budgetsWithSlice(0);
-  const known = (...times: number[]) => times.map((at) => exchange.isKnownOpen('key', at));
+  const budgets = budgetsWithSlice(0);
+  const known = (...times: number[]) => times.map((at) => budgets.isKnownOpen('key', at));
   expect(known(0, 999, 1_000)).toEqual([true, true, false]);
-  expect(exchange.isKnownOpen('other', 0)).toBe(false);
+  expect(budgets.isKnownOpen('other', 0)).toBe(false);
   const answer = { cursor: 0, reservation: null, slices: [], blocked: [], nextInMs: 1_100 };
-  exchange.take(exchange.compose(null, 2_000), answer, 2_000, 'fresh');
+  budgets.take(budgets.compose(null, 2_000), answer, 2_000, 'fresh');
   expect(known(1_999, 3_499, 3_500)).toEqual([false, true, false]);
-  exchange.take(exchange.compose(null, 3_000), { ...answer, blocked: ['key'] }, 3_000, 'fresh');
+  budgets.take(budgets.compose(null, 3_000), { ...answer, blocked: ['key'] }, 3_000, 'fresh');
   expect(known(3_001)).toEqual([false]);
 });
 
@@ -110,8 +108,8 @@ test('asks for a slice of what its key uses in two lifetimes, and for 128 reques
 });
 
 test('returns a slice from the future after its clock has stepped back', () => {
-  const { budgets, exchange } = budgetsWithSlice(1_000_000);
+  const budgets = budgetsWithSlice(1_000_000);
   expect(budgets.admit(CLAIMANT, 'r', 999_999)).toBeNull();
-  expect(exchange.isDue(999_999)).toBe(true);
-  expect(exchange.compose(null, 999_999).decisions).toMatchObject([{ kind: 'returned', slice: 1 }]);
+  expect(budgets.isDue(999_999)).toBe(true);
+  expect(budgets.compose(null, 999_999).decisions).toMatchObject([{ kind: 'returned', slice: 1 }]);
 });
