@@ -47,8 +47,8 @@ function put(left: Amounts, cost: Cost, sign: 1 | -1): void {
 }
 
 /**
- * The keys of one tenant that an isolate has requests of, the slices that it holds for them, and those that it
- * wants. Pure: the clock is an argument.
+ * The keys of one tenant that an isolate has requests of, and the slices that it holds and wants for them.
+ * Pure: the clock is an argument.
  */
 export class KeySlices {
   readonly #keys = new Map<string, Key>();
@@ -150,7 +150,7 @@ export class KeySlices {
     return slice === null || RESOURCES.some(isLow);
   }
 
-  /** Returns the requests for slices that a call carries. Less than half of a slice is left, or of its life. */
+  /** Returns the requests for slices that a call carries: less than half of a slice or its life is left. */
   next(now: number): SliceRequest[] {
     return [...this.#keys].flatMap(([keyId, key]) => {
       const { wanted, slice } = key;

@@ -32,9 +32,9 @@ interface Charged {
 }
 
 /**
- * What one isolate holds of a tenant's budgets, what it decides without the object, and what it tells and asks
- * the object. Nothing in here survives the isolate: the object counts a slice as used until the isolate
- * reports. Pure: the clock is an argument (Unix milliseconds).
+ * What one isolate holds of a tenant's budgets, what it decides without the object, and its calls. Nothing in
+ * here survives the isolate: the object counts a slice as used until the isolate reports. Pure: the clock is
+ * an argument (Unix milliseconds).
  */
 export class LocalBudgets {
   readonly slices = new KeySlices();
