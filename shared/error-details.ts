@@ -2,6 +2,9 @@
 export const errorMessage = (thrown: unknown): string =>
   thrown instanceof Error ? thrown.message : String(thrown);
 
+/** Returns the message without line breaks. */
+export const oneLine = (thrown: unknown): string => errorMessage(thrown).replaceAll(/\s+/g, ' ').trim();
+
 /** Returns the operating system's error code, such as ENOENT; undefined for all other thrown values. */
 export const errorCode = (thrown: unknown): string | undefined =>
   thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined;

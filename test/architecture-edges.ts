@@ -75,6 +75,11 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   `),
   'origin/images': words('origin/engine origin/model/config origin/process shared'),
   'origin/infill': words('origin/tokenizer'),
+  // The engine as a library: the parts of an engine thread and of a request, in one thread.
+  'origin/local': words(`
+    origin/engine origin/engine/runs origin/grammar origin/grammar/runtime origin/infill origin/model/config
+    origin/model/web origin/request origin/sampling origin/tokenizer shared
+  `),
   'origin/model/config': words('shared'),
   'origin/model/device': words('origin/model/config origin/model/onnx origin/model/ort shared'),
   'origin/model/foreign': words(`
@@ -83,11 +88,16 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'origin/model/onnx': words('shared'),
   'origin/model/open': words(`
     origin/model origin/model/config origin/model/device origin/model/foreign origin/model/onnx
-    origin/model/ort origin/model/runner origin/model/vision origin/process
+    origin/model/ort origin/model/runner origin/model/vision origin/process shared
   `),
   'origin/model/ort': words('origin/model origin/model/config origin/model/onnx origin/process shared'),
   'origin/model/runner': words('origin/model origin/model/config origin/model/onnx origin/model/ort'),
   'origin/model/vision': words('origin/model/config origin/model/onnx origin/model/ort origin/model/runner'),
+  // The same runner and probes as on a server, over another session.
+  'origin/model/web': words(`
+    origin/model origin/model/config origin/model/onnx origin/model/open origin/model/ort
+    origin/model/runner
+  `),
   'origin/process': words('shared'),
   'origin/request': words(`
     origin/engine origin/engine/kv origin/engine/sequences origin/engine/text origin/images origin/infill

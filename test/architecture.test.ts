@@ -164,6 +164,21 @@ describe('packages', () => {
     expect(outside).toEqual([]);
   });
 
+  test('nothing below the engine as a library loads Node or a native package', () => {
+    const byFile = new Map(sources.map((source) => [source.file, source]));
+    const below = new Set(['origin/local/local-model.ts']);
+    for (const file of below)
+      for (const name of byFile.get(file)?.imports ?? []) if (byFile.has(name)) below.add(name);
+    expect(below.size).toBeGreaterThan(150);
+    const files = sources.filter(({ file }) => below.has(file));
+    expect(
+      forbiddenImports(
+        files,
+        (name) => byFile.has(name) || /^(zod|leven|@huggingface\/tokenizers)$/.test(name),
+      ),
+    ).toEqual([]);
+  });
+
   test('the engine sees the ModelRunner interface, never a runner', () => {
     const engine = inFolder('origin/engine').filter(({ file }) => !/\/(engine-thread|sampler-)/.test(file));
     expect(forbiddenImports(engine, (name) => !/^origin\/model\/(?!model-runner\.ts)/.test(name))).toEqual(

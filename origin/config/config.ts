@@ -5,6 +5,7 @@ import { errorMessage } from '@continuo/shared/error-details.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
 import * as z from 'zod';
 import { infillSetting } from '../infill/template.ts';
+import { textsOf } from '../model/config/model-directory.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { type Environment, parseVariables, requireKnown } from './environment.ts';
 import {
@@ -151,7 +152,7 @@ export function readModelSettings(environment: Environment): Pick<OriginConfig, 
 /** The name in a built model directory. A faulty file is reported when the model is inspected. */
 function publishedName(directory: string): string | undefined {
   try {
-    return readProvenance(directory)?.id;
+    return readProvenance(textsOf(directory))?.id;
   } catch {
     return undefined;
   }

@@ -2,9 +2,9 @@ import type { BugTrace } from '@continuo/shared/error-details.ts';
 import type { EventOf, GenerationEvent, GenerationRequest } from '@continuo/shared/generation.ts';
 import type { LogprobRow } from '@continuo/shared/logprob.ts';
 import type { SamplerParameters } from '../sampling/parameters.ts';
-import type { ChunkDirectoryStatus } from './kv/disk/chunk-directory.ts';
 import type { PrefixStoreStatus } from './kv/prefix-store.ts';
 import type { PromptSpan } from './kv/prompt-match.ts';
+import type { ChunkDirectoryStatus } from './kv/second-tier.ts';
 
 /** Messages between the origin and its engine thread: structured clones over a MessagePort, both ways. */
 

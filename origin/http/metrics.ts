@@ -1,6 +1,6 @@
 import { modelState, type OriginHealth } from '@continuo/shared/generation.ts';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { ChunkDirectoryStatus } from '../engine/kv/disk/chunk-directory.ts';
+import type { ChunkDirectoryStatus } from '../engine/kv/second-tier.ts';
 import type { EngineStatus, PrefixMemoryStatus, StepReport } from '../engine/messages.ts';
 import { createStandardMetrics, type ModelLoad } from './standard-metrics.ts';
 

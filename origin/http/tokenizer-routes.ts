@@ -7,8 +7,8 @@ import {
   type TokenizerInfo,
   tokenizeRequest,
 } from '@continuo/shared/tokenization.ts';
+import type { HostedModel } from '../request/hosted-model.ts';
 import { markedText } from '../request/prompt.ts';
-import type { ServedModel } from '../request/served-model.ts';
 import { parseBody } from './body.ts';
 import { closeSignal, type ReceivedRequest, type ServerContext, sendJson, unlessAborted } from './route.ts';
 
@@ -18,7 +18,7 @@ const MAX_CONTEXTS = 4;
 /** Maximum characters of one /tokenize request. */
 const MAX_TEXT = 2 ** 20;
 
-const maxTokensOf = ({ contextLength }: ServedModel): number => MAX_CONTEXTS * contextLength;
+const maxTokensOf = ({ contextLength }: HostedModel): number => MAX_CONTEXTS * contextLength;
 
 const expected = (limit: number): string =>
   `Expected at most ${limit}, ${MAX_CONTEXTS} times the context of this model.`;
@@ -38,7 +38,7 @@ export async function handleTokenize(
 
 async function tokenized(
   { tenantId, weight, prompt, addSpecialTokens, parseSpecial, ...wanted }: TokenizeRequest,
-  model: ServedModel,
+  model: HostedModel,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const maxTokens = maxTokensOf(model);
@@ -71,7 +71,7 @@ export async function handleDetokenize(
 
 async function detokenized(
   { tenantId, weight, tokens }: DetokenizeRequest,
-  model: ServedModel,
+  model: HostedModel,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const maxTokens = maxTokensOf(model);
@@ -105,7 +105,7 @@ export async function handleTokenizerInfo(
   sendJson(response, 200, await service.hold(name, ({ model }) => tokenizerInfoOf(model)));
 }
 
-function tokenizerInfoOf(model: ServedModel): TokenizerInfo {
+function tokenizerInfoOf(model: HostedModel): TokenizerInfo {
   const { description, bosId, prefixIds } = model.tokenizer;
   return {
     model: model.id,

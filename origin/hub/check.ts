@@ -1,4 +1,5 @@
 import { MARKERS } from '../infill/families.ts';
+import { textsOf } from '../model/config/model-directory.ts';
 import type { ModelRunner } from '../model/model-runner.ts';
 import { openModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
@@ -53,7 +54,7 @@ const TIMED_PROMPT_TOKENS = 256;
  */
 export async function checkModel(request: ModelCheckRequest): Promise<ModelCheck> {
   const { directory, variant, slots, contextLength, threads, device, kvMemoryBytes } = request.engine;
-  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  const tokenizer = Tokenizer.of(textsOf(directory), MARKERS);
   const { runner, images, summary, warning } = await openModel({
     directory,
     slots,

@@ -7,6 +7,7 @@ import { describeFamily } from '@continuo/export/families/families.ts';
 import { type BlockSize, DEFAULT_BLOCK_SIZE, type WeightPrecision } from '@continuo/export/graph/linear.ts';
 import { openCheckpoint } from '@continuo/export/open-checkpoint.ts';
 import { createDirectory } from '../config/writable-directory.ts';
+import { textsOf } from '../model/config/model-directory.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { byteSize, type FileProgress } from '../terminal/progress.ts';
@@ -161,7 +162,7 @@ function requireTokenizer(source: string, hasTokenizer: boolean): void {
  */
 function requireKnown(directory: string): void {
   describeFamily(readConfig(directory), new Set());
-  Tokenizer.fromDirectory(directory);
+  Tokenizer.of(textsOf(directory));
 }
 
 async function prepareRepository(
@@ -248,7 +249,7 @@ function removePartialBuilds(builds: string): void {
 /** Returns false if there is no such directory. @throws HubError if it holds anything else */
 function holdsBuild(directory: string, build: string): boolean {
   if (!existsSync(directory)) return false;
-  const provenance = readProvenance(directory);
+  const provenance = readProvenance(textsOf(directory));
   if (provenance?.build === build) return true;
   const content =
     provenance === null

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import {
   IMAGE_MARK,
   imageBase64,
@@ -21,10 +20,10 @@ export interface ImageInput {
   /** Prompt positions of one image. */
   readonly positions: number;
   /**
-   * Returns pixels [3, height, width] for the model's vision encoder.
+   * Returns pixels [3, height, width] for the vision encoder, and a key that other pixels do not have.
    * @throws ImageFault; the signal's reason if it was aborted before the image's turn
    */
-  readonly read: (bytes: Uint8Array, caller: LockCaller) => Promise<Float32Array<ArrayBuffer>>;
+  readonly read: (base64: string, caller: LockCaller) => Promise<Pick<SubmittedImage, 'key' | 'pixels'>>;
 }
 
 /** The token ranges that images take in one prompt, in order. */
@@ -78,8 +77,7 @@ export async function readImages(
   for (const ranges of prompts) {
     const inPrompt: SubmittedImage[] = [];
     for (const range of ranges) {
-      const pixels = await readImage(images[index]!, index, input, caller);
-      inPrompt.push({ ...range, key: hash('sha256', pixels, 'base64'), pixels });
+      inPrompt.push({ ...range, ...(await readImage(images[index]!, index, input, caller)) });
       index++;
     }
     read.push(inPrompt);
@@ -92,11 +90,11 @@ async function readImage(
   index: number,
   { read }: ImageInput,
   caller: LockCaller,
-): Promise<Float32Array<ArrayBuffer>> {
+): ReturnType<ImageInput['read']> {
   const parsed = imageBase64(image);
   if ('fault' in parsed) throw invalidImage(index, parsed.fault);
   try {
-    return await read(Buffer.from(parsed.base64, 'base64'), caller);
+    return await read(parsed.base64, caller);
   } catch (error) {
     throw error instanceof ImageFault ? invalidImage(index, error.message) : error;
   }

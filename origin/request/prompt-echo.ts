@@ -1,3 +1,4 @@
+import { bytesOfUnits, utf8Of } from '@continuo/shared/binary-text.ts';
 import type { EventOf, GenerationRequest, TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 
@@ -71,7 +72,7 @@ export function echoEvent(event: EventOf<'prompt'>, echo: PromptEcho): EventOf<'
 const visible = ({ hidden: _, ...token }: TokenLogprob): TokenLogprob => token;
 
 const textOf = (tokens: readonly TokenLogprob[]): string =>
-  Buffer.from(tokens.map(({ bytes, hidden }) => (hidden ? '' : bytes)).join(''), 'latin1').toString();
+  utf8Of(bytesOfUnits(tokens.map(({ bytes, hidden }) => (hidden ? '' : bytes)).join('')));
 
 const withoutSpace = (text: string): string => (text.startsWith(' ') ? text.slice(1) : text);
 

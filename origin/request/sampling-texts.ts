@@ -1,3 +1,4 @@
+import { utf8Of } from '@continuo/shared/binary-text.ts';
 import type { SamplingParameters } from '@continuo/shared/sampling.ts';
 import type { SeededSampling } from '../engine/messages.ts';
 import { CONTINUING, PLAIN } from '../tokenizer/tokenizer.ts';
@@ -55,11 +56,8 @@ export async function encodeBreakers(
  * split is within a character. A single byte is not split, because it lies within one token.
  */
 export function splitBreaker(text: string): { bytes: Uint8Array; rests: (string | null)[] } {
-  // Not a Buffer, which is a part of a large one, and would be sent with it.
   const bytes = new TextEncoder().encode([...text].slice(0, MAX_BREAKER_LENGTH).join(''));
   const splits = Array.from(bytes.length === 1 ? [] : bytes.keys());
-  const rests = splits.map((at) =>
-    (bytes[at]! & 0xc0) === 0x80 ? null : Buffer.from(bytes.subarray(at)).toString(),
-  );
+  const rests = splits.map((at) => ((bytes[at]! & 0xc0) === 0x80 ? null : utf8Of(bytes.subarray(at))));
   return { bytes, rests };
 }

@@ -1,9 +1,13 @@
 import type { OriginModel } from '@continuo/shared/generation.ts';
 import type { ImageInput } from '../images/prompt-images.ts';
 import type { Infill } from '../infill/infill.ts';
-import type { Encoder } from '../tokenizer/encoder.ts';
-import type { Tokenizer } from '../tokenizer/tokenizer.ts';
-import type { TokenizerThreads } from '../tokenizer/tokenizer-thread.ts';
+import type { LockCaller } from '../process/fair-mutex.ts';
+import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.ts';
+
+/** Encodes texts. @throws the signal's reason if the client disconnects first */
+export interface TextEncoding {
+  encode(text: string, options: EncodeOptions, caller: LockCaller): Promise<ArrayLike<number>>;
+}
 
 /** The model that the engine runs, as request preparation sees it. */
 export interface ServedModel {
@@ -16,9 +20,7 @@ export interface ServedModel {
   readonly vocabularySize: number;
   readonly tokenizer: Tokenizer;
   /** Encodes prompts. */
-  readonly encoder: Encoder;
-  /** Serves the tokenizer endpoints, after everything else. */
-  readonly tokenizerThreads: TokenizerThreads;
+  readonly encoder: TextEncoding;
   /** Null if the model has no fill-in-the-middle template. */
   readonly infill: Infill | null;
   /** Null if the model does not accept images. */

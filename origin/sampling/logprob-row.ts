@@ -1,3 +1,4 @@
+import { base64Of } from '@continuo/shared/binary-text.ts';
 import { toFloat16 } from '@continuo/shared/float16.ts';
 import type { LogprobRow, LogprobRowFormat } from '@continuo/shared/logprob.ts';
 import { normalizerOf } from './logprobs.ts';
@@ -30,4 +31,4 @@ export function logprobRow(
 }
 
 const base64 = ({ buffer, byteOffset, byteLength }: Float32Array | Uint16Array | Int32Array): string =>
-  Buffer.from(buffer, byteOffset, byteLength).toString('base64');
+  base64Of(new Uint8Array(buffer, byteOffset, byteLength));

@@ -6,6 +6,7 @@ import type { ModelSettings } from '../config/model-settings.ts';
 import { MARKERS } from '../infill/families.ts';
 import { findInfill } from '../infill/infill.ts';
 import { readGenerationDefaults } from '../model/config/generation-config.ts';
+import { textsOf } from '../model/config/model-directory.ts';
 import { filesOf } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { contentHash } from '../model/open/content-hash.ts';
@@ -67,7 +68,7 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
     const where = 'CONTINUO_MODEL_DIR, or the directory in CONTINUO_MODELS_FILE';
     throw new Error(`the model directory ${directory} is missing; correct ${where}`);
   }
-  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  const tokenizer = Tokenizer.of(textsOf(directory), MARKERS);
   const isAutomatic = slots === 'auto';
   const plan = planModel({
     directory,
@@ -83,11 +84,11 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
   const fitting = kvMemoryBytes === null ? Infinity : Math.floor(kvMemoryBytes / slotBytes) - spareSlots;
   const maxSlots = isAutomatic ? Math.min(plan.maxSlots, fitting) : slots;
   const first = isAutomatic && kvMemoryBytes === null ? 1 : maxSlots;
-  const recommended = settings.generationConfig ? readGenerationDefaults(directory) : {};
+  const recommended = settings.generationConfig ? readGenerationDefaults(textsOf(directory)) : {};
   return {
     settings,
     key: JSON.stringify([settings.engine, filesOf(directory)]),
-    build: readProvenance(directory),
+    build: readProvenance(textsOf(directory)),
     content: contentHash(directory, plan),
     created: Math.floor(statSync(join(directory, plan.file)).mtimeMs / 1000),
     contextLength: positions,

@@ -10,9 +10,10 @@ import type { ImageInput } from '../images/prompt-images.ts';
 import { MARKERS } from '../infill/families.ts';
 import { findInfill } from '../infill/infill.ts';
 import { readModelConfig } from '../model/config/model-config.ts';
+import { textsOf } from '../model/config/model-directory.ts';
 import { readImageRecipe } from '../model/config/preprocessor-config.ts';
 import type { Logger } from '../process/log.ts';
-import type { ServedModel } from '../request/served-model.ts';
+import type { HostedModel } from '../request/hosted-model.ts';
 import { Encoder } from '../tokenizer/encoder.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { TokenizerThreads } from '../tokenizer/tokenizer-thread.ts';
@@ -23,7 +24,7 @@ export type EngineAccess = Pick<EngineClient, 'status' | 'lastFault' | 'submit' 
 
 /** A model and the engine that runs it. */
 export interface LoadedModel {
-  readonly model: ServedModel;
+  readonly model: HostedModel;
   readonly engine: EngineAccess;
 }
 
@@ -68,7 +69,7 @@ export async function loadModel(
   const { slots, storeBytes, created, contextNote } = inspected;
   const { name, engine: settings } = inspected.settings;
   const { directory } = settings;
-  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  const tokenizer = Tokenizer.of(textsOf(directory), MARKERS);
   const infill = findInfill(tokenizer, settings.infill);
   const data = {
     model: {
@@ -130,7 +131,7 @@ function prefixDiskOf(
 }
 
 async function imageInput(directory: string, tokenizer: Tokenizer, positions: number): Promise<ImageInput> {
-  const { imageTokenId, source } = readModelConfig(directory);
+  const { imageTokenId, source } = readModelConfig(textsOf(directory));
   const added = [...tokenizer.addedTokens].find(([, id]) => id === imageTokenId);
   if (added === undefined) {
     throw new Error(
@@ -141,7 +142,11 @@ async function imageInput(directory: string, tokenizer: Tokenizer, positions: nu
   // Imported on demand, because text models do not need the image library.
   const { ImageReader } = await import('../images/image-reader.ts');
   const reader = new ImageReader(readImageRecipe(directory));
-  return { tokenId, token, positions, read: (bytes, caller) => reader.read(bytes, caller) };
+  const read: ImageInput['read'] = async (base64, caller) => {
+    const pixels = await reader.read(Buffer.from(base64, 'base64'), caller);
+    return { key: hash('sha256', pixels, 'base64'), pixels };
+  };
+  return { tokenId, token, positions, read };
 }
 
 /** Causes that are logged; further ones only appear in /health. */

@@ -53,16 +53,19 @@ function spelling(tokenizer: TokenizerJson): (text: string) => Uint8Array {
 }
 
 function flatten(pieces: readonly Uint8Array[], special: readonly number[], size: number): TokenBytes {
-  const offsets = new Uint32Array(new SharedArrayBuffer((size + 1) * 4));
+  const offsets = new Uint32Array(new Memory((size + 1) * 4));
   for (let id = 0; id < size; id += 1) offsets[id + 1] = offsets[id]! + (pieces[id]?.length ?? 0);
-  const bytes = new Uint8Array(new SharedArrayBuffer(offsets[size]!));
+  const bytes = new Uint8Array(new Memory(offsets[size]!));
   pieces.forEach((piece, id) => {
     bytes.set(piece, offsets[id]!);
   });
-  const flags = new Uint8Array(new SharedArrayBuffer(size));
+  const flags = new Uint8Array(new Memory(size));
   for (const id of special) flags[id] = 1;
   return { vocabularySize: size, bytes, offsets, special: flags };
 }
+
+/** Memory that threads share, where there are threads: browsers have it only in isolated pages. */
+const Memory = globalThis.SharedArrayBuffer ?? ArrayBuffer;
 
 /**
  * The alphabet of byte-level vocabularies: one printable character per byte, as GPT-2 defined it. Printable

@@ -1,7 +1,5 @@
-import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
-import { ModelError, readModelJson, tokenIds } from '../model/config/model-json.ts';
+import { ModelError, type ModelTexts, readModelJson, tokenIds } from '../model/config/model-json.ts';
 
 /** Reads and checks the files of a model directory that describe its vocabulary. */
 
@@ -23,7 +21,7 @@ const START = { Regex: '(?<!\\n)^' };
 function withPrepend(step: Step): Step {
   if (Array.isArray(step.normalizers))
     return { ...step, normalizers: (step.normalizers as Step[]).map(withPrepend) };
-  const atStart = step.type === 'Replace' && isDeepStrictEqual(step.pattern, START);
+  const atStart = step.type === 'Replace' && JSON.stringify(step.pattern) === JSON.stringify(START);
   return atStart ? { type: 'Prepend', prepend: step.content } : step;
 }
 
@@ -83,15 +81,15 @@ export interface TokenizerFiles {
  * genai_config.json, which are optional.
  * @throws ModelError
  */
-export function readTokenizerFiles(directory: string): TokenizerFiles {
-  const genai = readModelJson(directory, 'genai_config.json', genaiConfig)?.model ?? {};
-  const model = readModelJson(directory, 'config.json', modelConfig) ?? {};
-  const tokenizer = readModelJson(directory, 'tokenizer.json', tokenizerJson);
-  if (tokenizer === undefined) throw new ModelError(`${join(directory, 'tokenizer.json')} is missing`);
+export function readTokenizerFiles(texts: ModelTexts): TokenizerFiles {
+  const genai = readModelJson(texts, 'genai_config.json', genaiConfig)?.model ?? {};
+  const model = readModelJson(texts, 'config.json', modelConfig) ?? {};
+  const tokenizer = readModelJson(texts, 'tokenizer.json', tokenizerJson);
+  if (tokenizer === undefined) throw new ModelError(`${texts.directory}/tokenizer.json is missing`);
   return {
     tokenizer,
-    config: readModelJson(directory, 'tokenizer_config.json', tokenizerConfig) ?? {},
-    generation: readModelJson(directory, 'generation_config.json', generationConfig) ?? {},
+    config: readModelJson(texts, 'tokenizer_config.json', tokenizerConfig) ?? {},
+    generation: readModelJson(texts, 'generation_config.json', generationConfig) ?? {},
     model: {
       ...model,
       // The builder copies all ids of generation_config.json; a config.json beside it names only the first.

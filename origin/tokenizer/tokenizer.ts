@@ -1,4 +1,5 @@
 import { BPE, Tokenizer as Pipeline, Unigram } from '@huggingface/tokenizers';
+import type { ModelTexts } from '../model/config/model-json.ts';
 import { afterGuard, GUARD } from './guard.ts';
 import { addsLeadingSpace, leadingSpecials, longestSpan } from './pipeline.ts';
 import { withPortableCuts } from './pre-tokenizer.ts';
@@ -55,8 +56,8 @@ export class Tokenizer {
   #plain: Pipeline | null = null;
 
   /** @throws Error one line naming the file and what is wrong with it */
-  static fromDirectory(directory: string, markers: ReadonlySet<string> = new Set()): Tokenizer {
-    return new Tokenizer({ files: readTokenizerFiles(directory), markers });
+  static of(texts: ModelTexts, markers: ReadonlySet<string> = new Set()): Tokenizer {
+    return new Tokenizer({ files: readTokenizerFiles(texts), markers });
   }
 
   constructor(parts: TokenizerParts) {
@@ -153,7 +154,7 @@ function replaceEncode(model: Unigram, fallsBack: boolean): void {
   const isKnown = (piece: string) => model.tokens_to_ids.has(piece);
   const spelled = (piece: string) => {
     if (!fallsBack || isKnown(piece)) return piece;
-    const bytes = Array.from(Buffer.from(piece), byteToken);
+    const bytes = Array.from(new TextEncoder().encode(piece), byteToken);
     return bytes.every(isKnown) ? bytes : piece;
   };
   model.encode = (texts) => texts.flatMap((text) => model.tokenize(text)).flatMap(spelled);

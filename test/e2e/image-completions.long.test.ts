@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { textsOf } from '../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
 import { completionChunk, completionResponse } from '../../shared/completion-response.ts';
 import { float64Llama } from '../support/float64-llama.ts';
@@ -71,7 +72,7 @@ describe('a completion of a prompt with an image', () => {
   const prompt = 'What is <image>? It is';
 
   test('matches a float64 forward pass and counts the image as prompt tokens', async () => {
-    const tokenizer = Tokenizer.fromDirectory(directory);
+    const tokenizer = Tokenizer.of(textsOf(directory));
     const llama = float64Llama.load(join(directory, 'decoder_model_merged.onnx'), [
       join(directory, 'embed_tokens.onnx'),
     ]);

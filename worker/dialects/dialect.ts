@@ -64,7 +64,7 @@ const OPENAI: Dialect = {
 };
 
 /** OpenAI's dialect for requests that name no dialect. It allows more alternatives and schemas. */
-const OWN: Dialect = { ...OPENAI, maxLogprobs: MAX_TOP_LOGPROBS, strictSchemas: false };
+export const OWN: Dialect = { ...OPENAI, maxLogprobs: MAX_TOP_LOGPROBS, strictSchemas: false };
 
 /** Each dialect lists only its differences from that one. */
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {

@@ -1,24 +1,14 @@
 import { toApiError } from '@continuo/shared/errors.ts';
 import { withoutLineSeparators } from '@continuo/shared/framing.ts';
-import type { EventOf, GenerationEvent } from '@continuo/shared/generation.ts';
 import { inTime } from '@continuo/shared/time-limit.ts';
 import { reportBug } from '../http/access-log.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { jsonText } from '../http/responses.ts';
-import { ChoiceCollector } from './format/choice-collector.ts';
-import { ChoiceDeltas } from './format/choice-deltas.ts';
-import { completionJson } from './format/completion-json.ts';
+import { completionFormat, type PlainFormat } from './format/completion-format.ts';
 import { doneOf, type Generation } from './generation.ts';
 
 /** JSON allows white space before a value. */
 const SPACE = new Uint8Array([0x20]);
-
-/** Turns the events of one generation into a JSON body. */
-export interface PlainFormat {
-  add(event: GenerationEvent): void;
-  /** Returns the body. @throws ApiError if the events are incomplete */
-  end(done: EventOf<'done'>): string;
-}
 
 export type ChooseFormat = (generation: Generation) => PlainFormat;
 
@@ -44,21 +34,6 @@ export async function plainResponse(
   waitUntil(writeLate(body, writable.getWriter(), generation.cancel, context));
   return jsonText(readable);
 }
-
-const completionFormat: ChooseFormat = ({ parsed: { response, generation }, envelope }) => {
-  const { prompts, choices } = generation;
-  const deltas = new ChoiceDeltas(response, choices);
-  const collector = new ChoiceCollector(response, prompts.length, choices);
-  return {
-    add: (event) => {
-      for (const delta of deltas.of(event)) collector.add(delta);
-    },
-    end: (done) => {
-      const trailer = { usage: done.usage, ...(response.timings ? { timings: done } : {}) };
-      return completionJson(envelope, collector.chosen(), trailer);
-    },
-  };
-};
 
 async function collect(generation: Generation, chooseFormat: ChooseFormat): Promise<string> {
   try {

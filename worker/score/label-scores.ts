@@ -5,8 +5,8 @@ import { LOWEST_LOGPROB } from '@continuo/shared/logprob.ts';
 import { parseRequest } from '../dialects/parse-request.ts';
 import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import { checkCount, type RequestBounds } from '../dialects/request.ts';
+import type { PlainFormat } from '../generation/format/completion-format.ts';
 import { type Envelope, usageObject } from '../generation/format/completion-json.ts';
-import type { PlainFormat } from '../generation/plain-response.ts';
 import { parsedScoring } from './parsed-score.ts';
 
 /** Writes the probabilities of labels from the one token that is generated after each item. */

@@ -1,10 +1,10 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import type { TokenLogprob, WirePrompt } from '@continuo/shared/generation.ts';
+import type { PlainFormat } from '../generation/format/completion-format.ts';
 import { type Envelope, usageObject } from '../generation/format/completion-json.ts';
 import { shownLogprob } from '../generation/format/float32.ts';
 import { rowsOf } from '../generation/format/openai-logprobs.ts';
 import { tokenText } from '../generation/format/token-text.ts';
-import type { PlainFormat } from '../generation/plain-response.ts';
 import type { ParsedLikelihoods } from './parsed-score.ts';
 
 /** Writes the scores of continuations from the `prompt` events of a generation. */

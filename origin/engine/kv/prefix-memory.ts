@@ -100,10 +100,6 @@ export class MemoryPool<T> {
   }
 }
 
-/** Returns buffers of `size` bytes, of which there are at most `limitBytes`, and at least one. */
-export const bufferPool = (size: number, limitBytes: number): MemoryPool<Buffer> =>
-  new MemoryPool<Buffer>(Math.max(1, Math.floor(limitBytes / size)), () => Buffer.allocUnsafeSlow(size));
-
 // The collector of V8 runs after every few MiB of memory that is not shared, which takes a tenth of a
 // prefill.
 

@@ -1,3 +1,4 @@
+import { unitsOf } from '@continuo/shared/binary-text.ts';
 import type { KvBytes } from '../../model/model-runner.ts';
 import { ExtraMemory } from './extra-memory.ts';
 import {
@@ -290,6 +291,6 @@ function keepLogprobs(chunk: ChunkNode, logprobs: PromptLogprobs, end: number, n
 const keyOf = (namespace: string, before: ChunkNode | null, ids: string): string =>
   before === null ? `${namespace.length} ${namespace}${ids}` : ids;
 
-/** The ids as text: equal ids give equal texts. */
+/** The ids as text, a code unit for each half of an id: equal ids give equal texts. */
 export const idsOf = (tokens: Int32Array, start: number, end: number): string =>
-  Buffer.from(tokens.buffer, tokens.byteOffset + 4 * start, 4 * (end - start)).toString('latin1');
+  unitsOf(new Uint8Array(tokens.buffer, tokens.byteOffset + 4 * start, 4 * (end - start)));

@@ -4,7 +4,7 @@ import type { EmbeddedImage, ModelRunner } from '../../model/model-runner.ts';
 import type { SimdKernel } from '../../sampling/kernel/simd-kernel.ts';
 import type { SamplerPool } from '../../sampling/pool/sampler-pool.ts';
 import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
-import type { DiskTier } from '../kv/disk/disk-tier.ts';
+import type { SecondTier } from '../kv/second-tier.ts';
 import type { EngineReport, Submission } from '../messages.ts';
 
 /**
@@ -43,7 +43,7 @@ export interface EngineOptions extends EngineHooks {
   /** Memory of the prefix store; default 0 = none. */
   readonly prefixStoreBytes?: number | undefined;
   /** The second tier of the prefix store; null or absent = none. */
-  readonly disk?: DiskTier | null;
+  readonly disk?: SecondTier | null;
   /**
    * @param constraint a WireConstraint as JSON
    * @throws ApiError if the grammar is not valid

@@ -3,11 +3,11 @@ import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { faultKind, MEMORY_ADVICE, RunTerminated, RuntimeFault } from '../../model/model-runner.ts';
 import { SamplerWorkspace } from '../../sampling/workspace.ts';
-import type { DiskTier } from '../kv/disk/disk-tier.ts';
 import { KvSlots } from '../kv/kv-slots.ts';
 import type { KvCopy } from '../kv/pending-copies.ts';
 import { type PrefixStoreShape, prefixStoreRoom } from '../kv/prefix-memory.ts';
 import { PrefixStore } from '../kv/prefix-store.ts';
+import type { SecondTier } from '../kv/second-tier.ts';
 import { slotTrimmer } from '../kv/slot-trimmer.ts';
 import { snapshotOf } from '../kv/state-snapshots.ts';
 import { timedKvBytes } from '../kv/timed-kv-bytes.ts';
@@ -51,7 +51,7 @@ export class Engine {
   readonly #admission: Admission;
   readonly #grammarWork: GrammarWork;
   readonly #store: PrefixStore | null;
-  readonly #disk: DiskTier | null;
+  readonly #disk: SecondTier | null;
   readonly #copySeconds: () => number;
   /** Failed runs since the last successful one. */
   #failures = 0;
@@ -281,7 +281,7 @@ export class Engine {
 }
 
 /** Returns null without memory for a single chunk. */
-const newStore = (shape: PrefixStoreShape, disk: DiskTier | null): PrefixStore | null =>
+const newStore = (shape: PrefixStoreShape, disk: SecondTier | null): PrefixStore | null =>
   prefixStoreRoom(shape).chunks > 0 ? new PrefixStore(shape, disk) : null;
 
 const modelFailure = (): ApiError =>

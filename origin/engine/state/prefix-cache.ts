@@ -1,8 +1,8 @@
-import type { DiskTier } from '../kv/disk/disk-tier.ts';
 import type { KvSlots } from '../kv/kv-slots.ts';
 import { type KvCopy, MAX_COPIED_CHUNKS } from '../kv/pending-copies.ts';
 import type { PrefixStore } from '../kv/prefix-store.ts';
 import { takeLogprobs } from '../kv/prompt-logprobs.ts';
+import type { SecondTier } from '../kv/second-tier.ts';
 import type { SlotStates } from '../kv/state-snapshots.ts';
 import type { StoredChunk } from '../kv/stored-chunk.ts';
 import type { Submission } from '../messages.ts';
@@ -30,7 +30,7 @@ const NOTHING_RESTORED: Restored = { copies: [], write: () => undefined, logits:
 export class PrefixCache {
   readonly #slots: KvSlots;
   readonly #store: PrefixStore | null;
-  readonly #disk: DiskTier | null;
+  readonly #disk: SecondTier | null;
   readonly #chunkLength: number;
   readonly #states: SlotStates | null;
 
@@ -43,7 +43,7 @@ export class PrefixCache {
   constructor(
     slots: KvSlots,
     store: PrefixStore | null,
-    disk: DiskTier | null,
+    disk: SecondTier | null,
     chunk: number,
     states: SlotStates | null = null,
   ) {

@@ -1,3 +1,4 @@
+import { textsOf } from '@continuo/origin/model/config/model-directory.ts';
 import { ModelError, readModelJson } from '@continuo/origin/model/config/model-json.ts';
 import * as z from 'zod';
 import { type Checkpoint, type CheckpointTensor, columnsOf, rowsOf } from './checkpoint.ts';
@@ -51,7 +52,7 @@ export async function withAdapter(
   directory: string,
   tie: Tie | null = null,
 ): Promise<Checkpoint> {
-  const config = readModelJson(directory, CONFIG, configSchema);
+  const config = readModelJson(textsOf(directory), CONFIG, configSchema);
   if (config === undefined) throw new ModelError(`${directory} has no ${CONFIG}`);
   const adapter = await openSafetensorsFile(directory, WEIGHTS);
   try {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { isAbsolute, join, normalize } from 'node:path';
+import { textsOf } from '@continuo/origin/model/config/model-directory.ts';
 import { ModelError, readModelJson } from '@continuo/origin/model/config/model-json.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { words } from '@continuo/shared/field-names.ts';
@@ -50,7 +51,7 @@ export async function openSafetensors(directory: string): Promise<Checkpoint> {
 
 /** Reads config.json. @throws ModelError if there is none, or it names an unsupported quantization */
 export function readConfig(directory: string): Checkpoint['config'] {
-  const config = readModelJson(directory, 'config.json', configSchema);
+  const config = readModelJson(textsOf(directory), 'config.json', configSchema);
   if (config === undefined) throw new ModelError(`${directory} has no config.json`);
   float8BlockSize(config);
   return config;
@@ -68,13 +69,13 @@ interface Weights {
 
 /** Opens the file of a directory, or its shards. @throws ModelError */
 async function openWeights(directory: string): Promise<Weights> {
-  const places = readModelJson(directory, SAFETENSORS_INDEX, indexSchema)?.weight_map;
+  const places = readModelJson(textsOf(directory), SAFETENSORS_INDEX, indexSchema)?.weight_map;
   return openFiles(directory, places === undefined ? [SAFETENSORS] : shardsOf(places), places);
 }
 
 /** Returns the files that the index of a directory names; [] if there is no index. @throws ModelError */
 export const readShardNames = (directory: string): string[] =>
-  shardsOf(readModelJson(directory, SAFETENSORS_INDEX, indexSchema)?.weight_map ?? {});
+  shardsOf(readModelJson(textsOf(directory), SAFETENSORS_INDEX, indexSchema)?.weight_map ?? {});
 
 const shardsOf = (places: Readonly<Record<string, string>>): string[] =>
   [...new Set(Object.values(places))].toSorted();

@@ -12,7 +12,7 @@ const FILTER_UNITS = 20;
 const SEARCH_UNITS = 100;
 const CLOSING = 0x5d;
 /** The order in which a search tries bytes: what closes, then what differs soon. */
-const FIRST_BYTES = Buffer.from(']}",:123456789abcdefghijklmnopqrstuvwxyz');
+const FIRST_BYTES = new TextEncoder().encode(']}",:123456789abcdefghijklmnopqrstuvwxyz');
 const SEARCH_ORDER = [...new Set([...FIRST_BYTES, ...Array(256).keys()])];
 
 /**

@@ -1,3 +1,4 @@
+import { bytesOfUnits, unitsOf, utf8Of } from '@continuo/shared/binary-text.ts';
 import type { WorkBudget } from '../automaton/work-budget.ts';
 import { canonical, parseExactJson } from '../rules/exact-json.ts';
 import { DEAD, type StateTable } from './state-table.ts';
@@ -72,11 +73,13 @@ function completed(level: Level): Level | null {
   return level.finished.includes(value) ? null : { ...complete, finished: [...level.finished, value] };
 }
 
+const utf8Units = (text: string): string => unitsOf(new TextEncoder().encode(text));
+
 /** Equal for equal JSON values. */
 function canonicalOf(text: string): string {
   // Most items are strings without escapes.
   if (/^"[^\\]*$/.test(text)) return text;
-  return Buffer.from(canonical(parseExactJson(Buffer.from(text, 'latin1').toString()))).toString('latin1');
+  return utf8Units(canonical(parseExactJson(utf8Of(bytesOfUnits(text)))));
 }
 
 /**
@@ -107,7 +110,7 @@ const ESCAPES = /(?:\\(?:u[\da-f]{4}|[^u]))+/gi;
 const wordsOf = (text: string): string[] =>
   (text.match(WORDS) ?? []).map((word) => {
     if (/^[-\d]/.test(word)) return word.replace(/e.*|\./gi, '').replace(/^[-0]+|0+$/g, '');
-    const bytes = (run: string) => Buffer.from(JSON.stringify(JSON.parse(`"${run}"`))).toString('latin1');
+    const bytes = (run: string) => utf8Units(JSON.stringify(JSON.parse(`"${run}"`)));
     const whole = word.replace(INCOMPLETE_ESCAPE, '');
     return whole.replace(ESCAPES, (run) => bytes(run).slice(1, -1));
   });

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { DEFAULT_NAMES, type DecoderNames } from './decoder-names.ts';
-import { count, ModelError, readModelJson, tokenIds } from './model-json.ts';
+import { count, ModelError, type ModelTexts, readModelJson, tokenIds } from './model-json.ts';
 
 /** Reads genai_config.json, which onnxruntime-genai's model builder writes beside the graph. */
 
@@ -50,8 +50,8 @@ export type GenaiModel = z.infer<typeof schema>['model'];
  * Returns undefined if the directory has none.
  * @throws ModelError
  */
-export function readGenaiConfig(directory: string): GenaiModel | undefined {
-  const model = readModelJson(directory, GENAI_CONFIG, schema)?.model;
+export function readGenaiConfig(texts: ModelTexts): GenaiModel | undefined {
+  const model = readModelJson(texts, GENAI_CONFIG, schema)?.model;
   if (model?.decoder.pipeline !== undefined) {
     throw new ModelError(
       `${GENAI_CONFIG}: model.decoder.pipeline: decoders split into several graphs are not supported`,

@@ -1,7 +1,7 @@
 import { toCamelCase } from '@continuo/shared/field-names.ts';
 import { type GenerationDefaults, generationDefaults } from '@continuo/shared/sampling.ts';
 import * as z from 'zod';
-import { readModelJson } from './model-json.ts';
+import { type ModelTexts, readModelJson } from './model-json.ts';
 
 /** Reads the sampling defaults of generation_config.json. */
 
@@ -21,8 +21,8 @@ const schema = z.object({
  * Returns an empty object if the directory has no such file. `do_sample: false` means greedy.
  * @throws ModelError
  */
-export function readGenerationDefaults(directory: string): GenerationDefaults {
-  const config = readModelJson(directory, 'generation_config.json', schema) ?? {};
+export function readGenerationDefaults(texts: ModelTexts): GenerationDefaults {
+  const config = readModelJson(texts, 'generation_config.json', schema) ?? {};
   const { do_sample: draws, max_new_tokens: maxTokens, ...sampling } = config;
   const settings = { ...toCamelCase(sampling), maxTokens, ...(draws === false && { temperature: 0 }) };
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => (value ?? null) !== null));

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { GENAI_CONFIG, type GenaiModel, readGenaiConfig } from './genai-config.ts';
-import { count, ModelError, readModelJson, tokenId, tokenIds } from './model-json.ts';
+import { count, ModelError, type ModelTexts, readModelJson, tokenId, tokenIds } from './model-json.ts';
 import { type FieldNames, missingSize, type SizeName, withCommonNames } from './size-names.ts';
 
 /** Reads the sizes of a model from config.json (Hugging Face) and genai_config.json (onnxruntime-genai). */
@@ -65,15 +65,16 @@ export interface ModelConfig {
  * Reads config.json or genai_config.json, or both if they agree, and generation_config.json if present.
  * @throws ModelError
  */
-export function readModelConfig(directory: string): ModelConfig {
-  const genai = readGenaiConfig(directory);
-  const config = readModelJson(directory, CONFIG, modelConfigSchema);
+export function readModelConfig(texts: ModelTexts): ModelConfig {
+  const genai = readGenaiConfig(texts);
+  const config = readModelJson(texts, CONFIG, modelConfigSchema);
   const sizes = genai === undefined ? undefined : genaiSizes(genai);
   const others = config === undefined ? undefined : huggingFaceSizes(config);
   if (sizes !== undefined && others !== undefined) requireAgreement(sizes, others);
   const chosen = sizes ?? others;
-  if (chosen === undefined) throw new ModelError(`${directory} has neither ${CONFIG} nor ${GENAI_CONFIG}`);
-  const generation = readModelJson(directory, 'generation_config.json', generationConfigSchema) ?? {};
+  if (chosen === undefined)
+    throw new ModelError(`${texts.directory} has neither ${CONFIG} nor ${GENAI_CONFIG}`);
+  const generation = readModelJson(texts, 'generation_config.json', generationConfigSchema) ?? {};
   const bos = generation.bos_token_id ?? genai?.bos_token_id ?? config?.bos_token_id ?? [];
   const eos = generation.eos_token_id ?? genai?.eos_token_id ?? config?.eos_token_id ?? [];
   const imageTokenId = config?.image_token_id ?? config?.image_token_index ?? null;

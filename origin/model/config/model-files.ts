@@ -2,6 +2,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { DEFAULT_NAMES, type DecoderNames } from './decoder-names.ts';
 import { GENAI_CONFIG, genaiNames, readGenaiConfig } from './genai-config.ts';
+import { textsOf } from './model-directory.ts';
 import { ModelError } from './model-json.ts';
 
 /**
@@ -38,7 +39,7 @@ interface DecoderFile {
  * @throws ModelError that lists what exists instead
  */
 export function findDecoder(directory: string, precision?: Precision): DecoderFile {
-  const genai = precision === undefined ? readGenaiConfig(directory) : undefined;
+  const genai = precision === undefined ? readGenaiConfig(textsOf(directory)) : undefined;
   if (genai !== undefined) return builderDecoder(directory, genai.decoder.filename, genaiNames(genai));
   for (const wanted of precision === undefined ? PRECISIONS : [precision]) {
     const file = candidates(wanted).find((name) => existsSync(join(directory, name)));

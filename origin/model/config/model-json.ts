@@ -1,11 +1,26 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
+import { errorMessage, oneLine } from '@continuo/shared/error-details.ts';
 import * as z from 'zod';
 
 /** A fault of the model or its directory; the message is one line for the log. */
 export class ModelError extends Error {
   override readonly name = 'ModelError';
+}
+
+/** The text files of a model: of a directory (`textsOf`), or of a browser's memory. */
+export interface ModelTexts {
+  /** For messages. */
+  readonly directory: string;
+  /** Returns undefined if there is no such file. @throws Error if it cannot be read */
+  readonly read: (file: string) => string | undefined;
+}
+
+/** Runs `read` and puts the file's name before the message of its errors. */
+export function inFile<T>(file: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new ModelError(`${file} ${oneLine(error)}`, { cause: error });
+  }
 }
 
 export const count = z.int().positive();
@@ -16,17 +31,17 @@ export const tokenId = z.int().nonnegative();
 export const tokenIds = z.union([tokenId.transform((id) => [id]), z.array(tokenId)]);
 
 /**
- * Reads and checks a JSON file of a model directory. Returns undefined if it does not exist.
+ * Reads and checks a JSON file of a model. Returns undefined if it does not exist.
  * @throws ModelError that names the file and the field
  */
-export function readModelJson<T>(directory: string, file: string, schema: z.ZodType<T>): T | undefined {
-  let text: string;
+export function readModelJson<T>(texts: ModelTexts, file: string, schema: z.ZodType<T>): T | undefined {
+  let text: string | undefined;
   try {
-    text = readFileSync(join(directory, file), 'utf8');
+    text = texts.read(file);
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined;
     throw new ModelError(`${file} cannot be read: ${errorMessage(error)}`);
   }
+  if (text === undefined) return undefined;
   let value: unknown;
   try {
     value = JSON.parse(withNumbers(text));

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { textsOf } from './model-directory.ts';
 import { count, ModelError, readModelJson } from './model-json.ts';
 
 /** Reads preprocessor_config.json: how an image is prepared for the model's encoder. */
@@ -53,7 +54,7 @@ const SPLITTING = ['image_grid_pinpoints', 'min_pixels', 'max_pixels'];
 
 /** @throws ModelError if the file is missing, contradictory, or needs an unsupported step */
 export function readImageRecipe(directory: string): ImageRecipe {
-  const config = readModelJson(directory, PREPROCESSOR_CONFIG, schema);
+  const config = readModelJson(textsOf(directory), PREPROCESSOR_CONFIG, schema);
   if (config === undefined) throw new ModelError(`${directory} has no ${PREPROCESSOR_CONFIG}`);
   const unknown = Object.entries(config).find(
     ([name, value]) =>

@@ -1,6 +1,6 @@
 import { modelBuild } from '@continuo/shared/generation.ts';
 import * as z from 'zod';
-import { readModelJson } from './model-json.ts';
+import { type ModelTexts, readModelJson } from './model-json.ts';
 
 /** The file in a built model directory that says where the model came from. */
 export const PROVENANCE_FILE = 'continuo.json';
@@ -14,5 +14,5 @@ const provenance = modelBuild.extend({
 export type Provenance = z.infer<typeof provenance>;
 
 /** Returns null if another tool made the directory. @throws ModelError */
-export const readProvenance = (directory: string): Provenance | null =>
-  readModelJson(directory, PROVENANCE_FILE, provenance) ?? null;
+export const readProvenance = (texts: ModelTexts): Provenance | null =>
+  readModelJson(texts, PROVENANCE_FILE, provenance) ?? null;

@@ -1,7 +1,7 @@
 import type { KvBytes } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
-import type { OrtBinding } from '../ort/ort-binding.ts';
-import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
+import type { HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
+
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { elementBytes, type KvLayout } from '../runner/kv-cache.ts';
 
@@ -21,12 +21,12 @@ interface Slot {
  */
 export class ConcatenatedCache implements KvBytes {
   readonly positionBytes: number;
-  readonly #api: OrtApi;
+  readonly #api: HostMemory;
   readonly #decoder: DecoderInterface;
   readonly #slots: readonly Slot[];
   #spare: Buffers;
 
-  constructor(api: OrtApi, decoder: DecoderInterface, { slots, contextLength, positionBytes }: KvLayout) {
+  constructor(api: HostMemory, decoder: DecoderInterface, { slots, contextLength, positionBytes }: KvLayout) {
     this.positionBytes = positionBytes;
     this.#api = api;
     this.#decoder = decoder;
@@ -41,7 +41,7 @@ export class ConcatenatedCache implements KvBytes {
   }
 
   /** Binds a run of `tokens` positions after the slot's first `start`; later positions are dropped. */
-  bind(binding: OrtBinding, slot: number, start: number, tokens: number): void {
+  bind(binding: RunBinding, slot: number, start: number, tokens: number): void {
     const { kv, kvHeads, headSize, kvType } = this.#decoder;
     const { buffers } = this.#keepFirst(slot, start);
     const tensor = { elementType: ElementType[kvType], elementBytes: elementBytes(this.#decoder) };

@@ -8,8 +8,14 @@ import {
   type PrefillChunk,
 } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
-import { arrayTensor, type BoundTensor, type Elements, type OrtBinding } from '../ort/ort-binding.ts';
-import type { OrtSession } from '../ort/ort-session.ts';
+import {
+  arrayTensor,
+  type BoundTensor,
+  type Elements,
+  type RunBinding,
+  type RunSession,
+} from '../ort/bound-tensors.ts';
+
 import { RunGuard } from '../ort/run-guard.ts';
 import { allocateInt64, PrefillInputs } from '../runner/batch-inputs.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
@@ -33,7 +39,7 @@ export class OrtConcatRunner implements ModelRunner {
    * causal mask for more; their prompts continue token by token.
    */
   severalAfterPast = true;
-  readonly #session: OrtSession;
+  readonly #session: RunSession;
   readonly #decoder: DecoderInterface;
   readonly #logitsName: string;
   readonly #cache: ConcatenatedCache;
@@ -46,7 +52,7 @@ export class OrtConcatRunner implements ModelRunner {
   readonly #guard = new RunGuard(() => this.#release());
 
   constructor(
-    session: OrtSession,
+    session: RunSession,
     {
       decoder,
       logits,
@@ -131,7 +137,7 @@ export class OrtConcatRunner implements ModelRunner {
     this.#cache.commit(piece.slot, piece.tokens.length);
   }
 
-  #bind(piece: Piece): OrtBinding {
+  #bind(piece: Piece): RunBinding {
     const { slot, start, tokens, logitsAt } = piece;
     const { tokenInput, attentionMask, positionIds, useCacheBranch } = this.#decoder;
     const inputs = this.#inputs;

@@ -5,7 +5,7 @@ import {
   type GraphTensor,
   ModelField,
 } from './onnx-graph.ts';
-import { encodeInteger, encodeMessage, encodeString } from './wire-format.ts';
+import { encodeInteger, encodeMessage, encodeString, joined } from './wire-format.ts';
 
 /** Encodes ONNX models and their parts, by the field numbers of onnx.proto. */
 
@@ -20,7 +20,7 @@ export function encodeModel(
   graph: readonly Uint8Array[],
   domains: readonly string[] = [],
 ): Uint8Array {
-  return Buffer.concat([
+  return joined([
     encodeInteger(IR.field, IR.version),
     encodeMessage(ModelField.graph, [...graph, encodeString(GRAPH_NAME, name)]),
     encodeMessage(OPERATOR_SET.field, [encodeInteger(OPERATOR_SET.versionField, OPERATOR_SET.version)]),

@@ -147,7 +147,7 @@ function readScalar(field: WireField): number | null {
     else if (part.field === 7 && part.bytes.length <= 10) values = [...values, ...readIntegers(part)];
     else if (part.field === 7) return null;
     else if (part.field === 9 && part.bytes.length === 8)
-      values = [Number(Buffer.from(part.bytes).readBigInt64LE())];
+      values = [Number(new BigInt64Array(new Uint8Array(part.bytes).buffer)[0])];
   }
   return elementType === ElementType.int64 && values.length === 1 ? values[0]! : null;
 }

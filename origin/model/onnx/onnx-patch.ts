@@ -1,6 +1,6 @@
 import { encodeNode, encodeTensor } from './onnx-encode.ts';
 import { ElementType, GraphField, graphMessage, ModelField } from './onnx-graph.ts';
-import { messageRuns, type WireField, wireFields } from './wire-format.ts';
+import { joined, messageRuns, type WireField, wireFields } from './wire-format.ts';
 
 /** Begins the names of what is added to graphs. */
 export const PREFIX = 'continuo';
@@ -24,7 +24,7 @@ export function graphFields(model: Uint8Array): WireField[] {
 /** Returns the model with the fields of its graph replaced. */
 export function withGraph(model: Uint8Array, graph: readonly WireField[]): Uint8Array {
   const runs = graph.map(({ run }) => run);
-  return Buffer.concat(
+  return joined(
     [...wireFields(model)].flatMap(({ field, run }) =>
       field === ModelField.graph ? messageRuns(field, runs) : [run],
     ),

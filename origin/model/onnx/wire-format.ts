@@ -92,12 +92,23 @@ function encodeVarint(value: number): Uint8Array {
 }
 
 export function encodeInteger(field: number, value: number): Uint8Array {
-  return Buffer.concat([encodeVarint(field * 8), encodeVarint(value)]);
+  return joined([encodeVarint(field * 8), encodeVarint(value)]);
+}
+
+/** Joins bytes. */
+export function joined(runs: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(runs.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const run of runs) {
+    whole.set(run, at);
+    at += run.length;
+  }
+  return whole;
 }
 
 /** Encodes a single-precision number. */
 export function encodeFloat(field: number, value: number): Uint8Array {
-  return Buffer.concat([encodeVarint(field * 8 + 5), new Uint8Array(Float32Array.of(value).buffer)]);
+  return joined([encodeVarint(field * 8 + 5), new Uint8Array(Float32Array.of(value).buffer)]);
 }
 
 export function encodeString(field: number, value: string): Uint8Array {
@@ -106,7 +117,7 @@ export function encodeString(field: number, value: string): Uint8Array {
 
 /** Encodes a length-delimited field whose payload is the concatenation of `runs`. */
 export function encodeMessage(field: number, runs: readonly Uint8Array[]): Uint8Array {
-  return Buffer.concat(messageRuns(field, runs));
+  return joined(messageRuns(field, runs));
 }
 
 /** Like `encodeMessage`, but unjoined, so that a whole model is copied only once. */

@@ -1,13 +1,15 @@
 import { threadId } from 'node:worker_threads';
+import { oneLine } from '@continuo/shared/error-details.ts';
 import { type DeviceTurns, singleTurns, startOnCuda } from '../../process/engine-locks.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions, requireUsedOptions } from '../config/device.ts';
 import { type ModelConfig, readModelConfig } from '../config/model-config.ts';
+import { textsOf } from '../config/model-directory.ts';
 import { findDecoder, type Precision } from '../config/model-files.ts';
-import { ModelError } from '../config/model-json.ts';
+import { inFile, ModelError } from '../config/model-json.ts';
 import { cardOf, deviceFor, type Machine, onDevice, thisMachine } from '../device/device-choice.ts';
 import { patchDecoder } from '../foreign/patch-decoder.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
-import { type GraphFile, inFile, loadSession, oneLine, readGraphFile } from '../ort/graph-file.ts';
+import { type GraphFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
 import { GraphRunner } from '../runner/graph-runner.ts';
@@ -82,7 +84,7 @@ export interface ModelPlan extends GraphFile {
 export function planModel(options: Omit<ModelOptions, 'threads'>): ModelPlan {
   const { directory, device = CPU } = options;
   requireUsedOptions(device);
-  const config = readModelConfig(directory);
+  const config = readModelConfig(textsOf(directory));
   const { file, names } = findDecoder(directory, options.variant);
   const graphFile = readGraphFile(directory, file);
   const decoder = inFile(file, () => describeDecoder(graphFile.graph, config, names));

@@ -1,6 +1,6 @@
+import { oneLine } from '@continuo/shared/error-details.ts';
 import { ModelError } from '../config/model-json.ts';
 import type { ModelRunner } from '../model-runner.ts';
-import { oneLine } from '../ort/graph-file.ts';
 
 /** Runs at the start that find faults before the first request does. */
 

@@ -1,11 +1,25 @@
 import type { ModelRunner, PrefillChunk } from '../model-runner.ts';
-import { MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
+import type { OrtRunner } from '../runner/ort-runner.ts';
+import { type AllocateLogits, MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
+import { SingleRowRunner } from '../runner/single-row-runner.ts';
 
 /**
  * ONNX Runtime has separate kernels for a single row. On some processors and for some weights they round
  * differently (4-bit weights without AVX-512, any weights without an accuracy level). This probe runs the
  * model to find out.
  */
+
+/** Returns a runner on a CPU whose rows have the same bits alone and with others. Owns the given one. */
+export async function withProbedRows(
+  runner: OrtRunner,
+  allocateLogits: AllocateLogits | undefined,
+): Promise<ModelRunner> {
+  const minRows = await findMinRows(runner);
+  if (minRows === null) return new SingleRowRunner(runner, allocateLogits);
+  runner.minRows = minRows;
+  runner.maxPrefillChunks = await findMaxPrefillChunks(runner);
+  return runner;
+}
 
 /** Kernels process rows in groups of two, three or four, and the rest singly. */
 const BATCHES = [2, 3, 4, 5, 7];
@@ -45,7 +59,7 @@ export async function findMaxPrefillChunks(runner: ModelRunner): Promise<number>
   const tokens = Int32Array.from({ length }, (_, at) => (7 * at + 1) % vocabularySize);
   const apart = await prefilled(runner, tokens, prefillChunk);
   const together = await prefilled(runner, tokens, length);
-  return apart.equals(together) ? MAX_PREFILL_CHUNKS : 1;
+  return apart.every((bits, part) => sameBits(bits, together[part]!)) ? MAX_PREFILL_CHUNKS : 1;
 }
 
 /** Kernels of a device may round by the shape of a run, so this part of the logits' range is no fault. */
@@ -80,8 +94,8 @@ function areClose(some: Float32Array, others: Float32Array): boolean {
 /**
  * Returns KV and state of a prompt, computed in runs of `step` positions, and the logits of its last one.
  */
-async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number): Promise<Buffer> {
-  const kv = Buffer.alloc(tokens.length * runner.kvBytes.positionBytes);
+async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number): Promise<Float32Array[]> {
+  const kv = new Uint8Array(tokens.length * runner.kvBytes.positionBytes);
   for (let start = 0; ; start += step) {
     const part = tokens.subarray(start, start + step);
     const isLast = start + step >= tokens.length;
@@ -90,14 +104,18 @@ async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number):
     const logits = await runner.prefill(chunk, new AbortController().signal);
     if (!isLast) continue;
     runner.kvBytes.read(0, 0, tokens.length, kv);
-    const state = Buffer.alloc(runner.states?.bytes ?? 0);
+    const state = new Uint8Array(runner.states?.bytes ?? 0);
     runner.states?.read(0, tokens.length, state);
-    return Buffer.concat([kv, state, new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength)]);
+    return [kv, state, logits].map(
+      ({ buffer, byteOffset, byteLength }) => new Float32Array(buffer, byteOffset, byteLength / 4),
+    );
   }
 }
 
 /** Reports whether `some` equals the beginning of `all` bit for bit. */
 export function sameBits(some: Float32Array, all: Float32Array): boolean {
-  const bytes = ({ buffer, byteOffset }: Float32Array) => Buffer.from(buffer, byteOffset, some.byteLength);
-  return bytes(some).equals(bytes(all));
+  const [bits, others] = [some, all].map(
+    ({ buffer, byteOffset }) => new Uint32Array(buffer, byteOffset, some.length),
+  );
+  return bits!.every((word, at) => word === others![at]);
 }

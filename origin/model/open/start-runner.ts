@@ -1,8 +1,8 @@
+import { oneLine } from '@continuo/shared/error-details.ts';
 import { ModelError } from '../config/model-json.ts';
 import { OrtConcatRunner } from '../foreign/ort-concat-runner.ts';
 import { faultKind, MEMORY_ADVICE, type ModelRunner } from '../model-runner.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
-import { oneLine } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
@@ -13,7 +13,7 @@ import { OrtRunner } from '../runner/ort-runner.ts';
 import type { RunnerOptions } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
 import { readsSeveralAfterPast, requireFiniteLogits } from './probe.ts';
-import { findJoinsPrompts, findMaxPrefillChunks, findMinRows } from './row-probe.ts';
+import { findJoinsPrompts, withProbedRows } from './row-probe.ts';
 
 /** ONNX Runtime's name of CPU memory. */
 const CPU_MEMORY = 'Cpu';
@@ -84,11 +84,7 @@ export async function withIndependentRows(
     runner.joinsPrompts = await findJoinsPrompts(runner);
   // Devices choose kernels by the number of rows. Running row by row would defeat their purpose.
   if (provider !== 'cpu' || !(runner instanceof OrtRunner)) return runner;
-  const minRows = await findMinRows(runner);
-  if (minRows === null) return new SingleRowRunner(runner, allocateLogits);
-  runner.minRows = minRows;
-  runner.maxPrefillChunks = await findMaxPrefillChunks(runner);
-  return runner;
+  return withProbedRows(runner, allocateLogits);
 }
 
 function startOnCpu(session: OrtSession, options: RunnerOptions): OrtRunner | OrtConcatRunner {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { errorMessage } from '@continuo/shared/error-details.ts';
-import { ModelError } from '../config/model-json.ts';
+import { errorMessage, oneLine } from '@continuo/shared/error-details.ts';
+import { inFile, ModelError } from '../config/model-json.ts';
 import { requireExternalWeights } from '../onnx/external-weights.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
 import { apiInTurns } from './api-in-turns.ts';
@@ -37,15 +37,6 @@ function readModelFile(path: string, file: string): Uint8Array {
   }
 }
 
-/** Runs `read` and puts the file's name before the message of its errors. */
-export function inFile<T>(file: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw new ModelError(`${file} ${oneLine(error)}`, { cause: error });
-  }
-}
-
 /** @param model the file's content, patched or not */
 export function loadSession(
   { file, folder }: GraphFile,
@@ -60,6 +51,3 @@ export function loadSession(
     throw new ModelError(`ONNX Runtime cannot load ${file}: ${oneLine(error)}`, { cause: error });
   }
 }
-
-/** Returns the message without line breaks. */
-export const oneLine = (error: unknown): string => errorMessage(error).replaceAll(/\s+/g, ' ').trim();

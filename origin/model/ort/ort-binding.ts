@@ -1,44 +1,8 @@
-import { ElementType } from '../onnx/onnx-graph.ts';
-import type { OrtApi, Pointer } from './ort-capi.ts';
-
-interface TensorAt {
-  readonly address: Pointer;
-  readonly elementType: number;
-  readonly elementBytes: number;
-  readonly dimensions: readonly number[];
-}
-
-/** Memory of JavaScript as a tensor. A binding keeps the owner of the memory alive. */
-interface HostTensor extends TensorAt {
-  readonly owner: ArrayBufferView;
-}
-
-/** Memory of a device as a tensor. The caller keeps it until the last run. */
-export interface DeviceTensor extends TensorAt {
-  /** OrtMemoryInfo. */
-  readonly memory: Pointer;
-}
-
-export type BoundTensor = HostTensor | DeviceTensor;
-
-export type Elements = Float32Array<ArrayBuffer> | BigInt64Array<ArrayBuffer> | Int32Array<ArrayBuffer>;
-
-const elementTypeOf = (array: Elements): number => {
-  if (array instanceof Float32Array) return ElementType.float32;
-  return array instanceof Int32Array ? ElementType.int32 : ElementType.int64;
-};
-
-/** Describes a typed array as a tensor in CPU memory. */
-export const arrayTensor = (api: OrtApi, array: Elements, dimensions: readonly number[]): HostTensor => ({
-  owner: array,
-  address: api.addressOf(array),
-  elementType: elementTypeOf(array),
-  elementBytes: array.BYTES_PER_ELEMENT,
-  dimensions,
-});
+import type { BoundTensor, Pointer, RunBinding } from './bound-tensors.ts';
+import type { OrtApi } from './ort-capi.ts';
 
 /** Bound inputs and outputs of one kind of run. Between runs only the content of the memory changes. */
-export class OrtBinding {
+export class OrtBinding implements RunBinding {
   readonly handle: Pointer;
   readonly #api: OrtApi;
   readonly #memory: Pointer;

@@ -1,4 +1,5 @@
 import koffi, { type LibraryHandle, type TypeObject } from 'koffi';
+import type { HostMemory, Pointer } from './bound-tensors.ts';
 import { cudaFolder, ONNX_RUNTIME_VERSION } from './cuda-folder.ts';
 import { ortFault } from './ort-fault.ts';
 import { loadPermanently, onnxRuntimeLibrary, pageRelease } from './ort-library.ts';
@@ -8,8 +9,6 @@ import { loadPermanently, onnxRuntimeLibrary, pageRelease } from './ort-library.
  * onnxruntime-node ships. The JavaScript binding copies every output and blocks its thread; this one keeps
  * the KV cache in place.
  */
-
-export type Pointer = bigint;
 
 /** 'out' and 'outString' are a trailing pointer to a result, which becomes the return value. */
 interface ArgumentTypes {
@@ -91,16 +90,12 @@ export type OrtApi = {
   readonly [Name in keyof StatusFunctions]: (
     ...args: ParametersOf<StatusFunctions[Name]>
   ) => Result<StatusFunctions[Name]>;
-} & { readonly [Name in keyof typeof RELEASE_FUNCTIONS]: (handle: Pointer) => void } & {
-  /** RunWithBinding on a pool thread, without blocking the event loop. */
-  runWithBindingAsync(session: Pointer, options: Pointer, binding: Pointer): Promise<void>;
-  /** Address of the first byte of a buffer or of a view; valid while the buffer is referenced. */
-  addressOf(memory: ArrayBuffer | ArrayBufferView): Pointer;
-  /** Gives whole pages of a view back to the system, which then read as zeros; only on Linux. */
-  releasePages(memory: Uint8Array): void;
-  /** Kept here because koffi unloads a library when its handle is collected. */
-  readonly library: LibraryHandle;
-};
+} & { readonly [Name in keyof typeof RELEASE_FUNCTIONS]: (handle: Pointer) => void } & HostMemory & {
+    /** RunWithBinding on a pool thread, without blocking the event loop. */
+    runWithBindingAsync(session: Pointer, options: Pointer, binding: Pointer): Promise<void>;
+    /** Kept here because koffi unloads a library when its handle is collected. */
+    readonly library: LibraryHandle;
+  };
 
 const NATIVE_TYPES = {
   int: 'int',
@@ -140,6 +135,7 @@ export function openOrtApi(file = onnxRuntimeLibrary(cudaFolder(process.env))): 
 
   const table: Record<string, unknown> = {
     library,
+    allocate: (bytes: number) => new Uint8Array(new ArrayBuffer(bytes)),
     addressOf: koffi.address,
     releasePages: pageRelease(),
   };
@@ -155,7 +151,7 @@ export function openOrtApi(file = onnxRuntimeLibrary(cudaFolder(process.env))): 
   for (const [name, index] of Object.entries(RELEASE_FUNCTIONS)) {
     table[name] = functionAt(api, index, 'void', ['void *']);
   }
-  return table as OrtApi;
+  return table as unknown as OrtApi;
 }
 
 type NativeFunction = ReturnType<LibraryHandle['func']>;

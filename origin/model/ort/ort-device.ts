@@ -1,4 +1,5 @@
-import type { OrtApi, Pointer } from './ort-capi.ts';
+import type { Pointer } from './bound-tensors.ts';
+import type { OrtApi } from './ort-capi.ts';
 
 /** The device of a session. */
 export type OrtDevice =

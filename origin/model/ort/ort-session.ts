@@ -1,8 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import type { DeviceTurns } from '../../process/engine-locks.ts';
 import { RunTerminated } from '../model-runner.ts';
+import type { Pointer, RunBinding, RunSession } from './bound-tensors.ts';
 import { OrtBinding } from './ort-binding.ts';
-import type { OrtApi, Pointer } from './ort-capi.ts';
+import type { OrtApi } from './ort-capi.ts';
 import { appendProvider, type OrtDevice, OrtDeviceMemory } from './ort-device.ts';
 
 export interface SessionOptions {
@@ -26,9 +27,6 @@ const DEFAULT_MEMORY = 0;
 const GRAPH_ID = 'gpu_graph_id';
 
 const CPU_DEVICE: OrtDevice = { provider: 'cpu' };
-
-/** The part of a session that runners use. */
-export type RunSession = Pick<OrtSession, 'api' | 'copiesInputs' | 'bound' | 'run' | 'runAsync' | 'dispose'>;
 
 /** A loaded model. `dispose` releases all handles and must not be called during a run. */
 export class OrtSession {
@@ -97,8 +95,8 @@ export class OrtSession {
       api,
       copiesInputs,
       bound: (bind) => this.bound(bind),
-      run: (binding) => this.run(binding),
-      runAsync: (binding, signal) => this.runAsync(binding, signal),
+      run: (binding) => this.run(binding as OrtBinding),
+      runAsync: (binding, signal) => this.runAsync(binding as OrtBinding, signal),
       dispose,
     };
   }
@@ -108,7 +106,7 @@ export class OrtSession {
   }
 
   /** Creates a binding and binds its tensors. If one fails, the binding is disposed. */
-  bound(bind: (binding: OrtBinding) => void): OrtBinding {
+  bound(bind: (binding: RunBinding) => void): OrtBinding {
     const binding = this.createBinding();
     try {
       bind(binding);

@@ -1,9 +1,9 @@
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-names.ts';
 import type { DecodeBatch, SparseRows } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
+import { arrayTensor, type Pointer } from '../ort/bound-tensors.ts';
 import type { CudaCopies } from '../ort/cuda-copies.ts';
-import { arrayTensor, type OrtBinding } from '../ort/ort-binding.ts';
-import type { Pointer } from '../ort/ort-capi.ts';
+import type { OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import type { SparseLogits } from '../sparse-logits.ts';

@@ -1,6 +1,5 @@
 import { ElementType } from '../onnx/onnx-graph.ts';
-import type { DeviceTensor, OrtBinding } from '../ort/ort-binding.ts';
-import type { Pointer } from '../ort/ort-capi.ts';
+import type { DeviceTensor, Pointer, RunBinding } from '../ort/bound-tensors.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import type { DecoderInterface, KvTensor } from './decoder-interface.ts';
 import { elementBytes, type KvLayout, type KvStore, slotBytes } from './kv-cache.ts';
@@ -53,7 +52,7 @@ export class DeviceKvCache implements KvStore {
     return this.#layout.positionBytes;
   }
 
-  bind(binding: OrtBinding, firstSlot: number, rows: number): void {
+  bind(binding: RunBinding, firstSlot: number, rows: number): void {
     for (const buffer of this.#buffers) {
       const dimensions = [rows, buffer.heads, this.#layout.contextLength, buffer.headSize];
       binding.inPlace(

@@ -1,6 +1,6 @@
 import type { SparseRows } from '../model-runner.ts';
+import type { Pointer } from '../ort/bound-tensors.ts';
 import type { CudaCopies } from '../ort/cuda-copies.ts';
-import type { Pointer } from '../ort/ort-capi.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import { BLOCK_SIZE, blocksOf, type SparseLogits, statisticsOf } from '../sparse-logits.ts';
 import { BLOCK_KERNELS, SUMMARY_BLOCKS, SUMMARY_THREADS } from './block-kernels.ts';

@@ -2,8 +2,7 @@ import type { ProviderChoice } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
 import { type KvBytes, MEMORY_ADVICE } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
-import type { OrtBinding } from '../ort/ort-binding.ts';
-import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
+import type { HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
 import type { DecoderInterface, KvTensor } from './decoder-interface.ts';
 import { bytesOfState } from './state-cache.ts';
 
@@ -82,7 +81,7 @@ export const slotBytes = ({ contextLength }: KvLayout, tensor: KvTensor, decoder
 /** Keys and values of every slot, in any memory. */
 export interface KvStore extends KvBytes {
   /** Binds slots firstSlot … firstSlot + rows − 1 as the past and present of a run. */
-  bind(binding: OrtBinding, firstSlot: number, rows: number): void;
+  bind(binding: RunBinding, firstSlot: number, rows: number): void;
   /** Copies positions [start, end) of a slot. */
   copy(from: number, to: number, end: number, start?: number): void;
 }
@@ -101,21 +100,21 @@ interface KvBuffer extends KvTensor {
 export class KvCache implements KvStore {
   readonly #decoder: DecoderInterface;
   readonly #layout: KvLayout;
-  readonly #api: OrtApi;
+  readonly #api: HostMemory;
   readonly #buffers: readonly KvBuffer[];
 
-  constructor(api: OrtApi, decoder: DecoderInterface, layout: KvLayout) {
+  constructor(api: HostMemory, decoder: DecoderInterface, layout: KvLayout) {
     this.#decoder = decoder;
     this.#layout = layout;
     this.#api = api;
     this.#buffers = decoder.kv.map((tensor) => {
       const ofSlot = slotBytes(layout, tensor, decoder);
-      const bytes = new Uint8Array(new ArrayBuffer((layout.slots + layout.spareSlots) * ofSlot));
+      const bytes = api.allocate((layout.slots + layout.spareSlots) * ofSlot);
       return { ...tensor, bytes, address: api.addressOf(bytes), slotBytes: ofSlot };
     });
   }
 
-  bind(binding: OrtBinding, firstSlot: number, rows: number): void {
+  bind(binding: RunBinding, firstSlot: number, rows: number): void {
     for (const { past, present, shared, heads, headSize, bytes, address, slotBytes: ofSlot } of this
       .#buffers) {
       binding.inPlace(past, [present, ...shared], {

@@ -1,4 +1,4 @@
-import type { DeviceTensor } from '../ort/ort-binding.ts';
+import type { DeviceTensor } from '../ort/bound-tensors.ts';
 
 /** Rows of each head in matrices [rows, width], one matrix per layer and kind. */
 export interface DeviceRows {

@@ -1,5 +1,5 @@
 import { FROM_ROWS, resultName, sourceName, TO_ROWS, targetName } from '../onnx/row-copy-graph.ts';
-import { arrayTensor, type BoundTensor } from '../ort/ort-binding.ts';
+import { arrayTensor, type BoundTensor } from '../ort/bound-tensors.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from './kv-copier.ts';
 

@@ -7,8 +7,8 @@ import type {
   PrefillChunk,
   SlotStates,
 } from '../model-runner.ts';
-import { arrayTensor, type BoundTensor, type Elements, type OrtBinding } from '../ort/ort-binding.ts';
-import type { RunSession } from '../ort/ort-session.ts';
+import type { RunBinding } from '../ort/bound-tensors.ts';
+import { arrayTensor, type BoundTensor, type Elements, type RunSession } from '../ort/bound-tensors.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 import { type BatchInputs, DecodeInputs, PrefillInputs } from './batch-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
@@ -55,7 +55,7 @@ export class OrtRunner implements ModelRunner {
   readonly #embedder: TokenEmbedder | null;
   readonly #logits: Logits;
   /** By slot range and place of the states; least recently used first. */
-  readonly #bindings = new Map<number, OrtBinding>();
+  readonly #bindings = new Map<number, RunBinding>();
   readonly #guard = new RunGuard(() => this.#release());
 
   constructor(
@@ -188,7 +188,7 @@ export class OrtRunner implements ModelRunner {
     this.#session.dispose();
   }
 
-  #decodeBinding(firstSlot: number, rows: number, logits: Logits, from: StatePlace): OrtBinding {
+  #decodeBinding(firstSlot: number, rows: number, logits: Logits, from: StatePlace): RunBinding {
     const { slots } = this.shape;
     const key = 2 * (firstSlot * (slots + 1) + rows) + from;
     const bound = this.#bindings.get(key);
@@ -220,7 +220,7 @@ export class OrtRunner implements ModelRunner {
     firstSlot: number,
     logits: Logits,
     from: StatePlace,
-  ): OrtBinding {
+  ): RunBinding {
     const { vocabularySize } = this.shape;
     const rows = logits.length / vocabularySize;
     return this.#session.bound((binding) => {
@@ -232,7 +232,7 @@ export class OrtRunner implements ModelRunner {
     });
   }
 
-  #bindInputs(binding: OrtBinding, inputs: BatchInputs, dimensions: Dimensions): void {
+  #bindInputs(binding: RunBinding, inputs: BatchInputs, dimensions: Dimensions): void {
     const { tokenInput, positionIds } = this.#decoder;
     binding.input(tokenInput, this.#tokens(inputs.tokens, dimensions));
     if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, dimensions));

@@ -1,7 +1,6 @@
 import type { SlotStates } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
-import type { OrtBinding } from '../ort/ort-binding.ts';
-import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
+import type { HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
 
 /** A state that a graph reads and writes as a whole, in float32. */
 export interface StateTensor {
@@ -54,10 +53,10 @@ export class StateCache implements SlotStates {
   readonly #began: Int32Array;
   readonly #ended: Int32Array;
 
-  constructor(api: OrtApi, tensors: readonly StateTensor[], slots: number) {
+  constructor(api: HostMemory, tensors: readonly StateTensor[], slots: number) {
     const allocate = (tensor: StateTensor): StateBuffer => {
       const rowBytes = rowBytesOf(tensor);
-      const bytes = new Uint8Array(new ArrayBuffer(slots * rowBytes));
+      const bytes = api.allocate(slots * rowBytes);
       return { bytes, address: api.addressOf(bytes), rowBytes };
     };
     this.bytes = bytesOfState(tensors);
@@ -69,7 +68,7 @@ export class StateCache implements SlotStates {
   }
 
   /** Binds slots firstSlot … firstSlot + rows − 1 for a run that goes on from a place. */
-  bind(binding: OrtBinding, firstSlot: number, rows: number, from: StatePlace): void {
+  bind(binding: RunBinding, firstSlot: number, rows: number, from: StatePlace): void {
     for (const [index, { past, present, dimensions }] of this.#tensors.entries()) {
       const tensor = ({ bytes, address, rowBytes }: StateBuffer) => ({
         owner: bytes,

@@ -1,6 +1,6 @@
 import type { EmbeddedImage } from '../model-runner.ts';
-import { arrayTensor, type BoundTensor, type OrtBinding } from '../ort/ort-binding.ts';
-import type { OrtSession } from '../ort/ort-session.ts';
+import type { RunBinding, RunSession } from '../ort/bound-tensors.ts';
+import { arrayTensor, type BoundTensor } from '../ort/bound-tensors.ts';
 import { allocateInt64 } from './batch-inputs.ts';
 
 interface EmbedderOptions {
@@ -18,15 +18,15 @@ interface EmbedderOptions {
  * token's row of the table, so it cannot depend on the others. Owns the session of embed_tokens.
  */
 export class TokenEmbedder {
-  readonly #session: OrtSession;
+  readonly #session: RunSession;
   readonly #options: EmbedderOptions;
   readonly #ids: BigInt64Array<ArrayBuffer>;
   readonly #vectors: Float32Array<ArrayBuffer>;
   /** By number of tokens. */
-  readonly #bindings = new Map<number, OrtBinding>();
+  readonly #bindings = new Map<number, RunBinding>();
   #disposed = false;
 
-  constructor(session: OrtSession, options: EmbedderOptions) {
+  constructor(session: RunSession, options: EmbedderOptions) {
     this.#session = session;
     this.#options = options;
     this.#ids = allocateInt64(options.capacity);
@@ -53,7 +53,7 @@ export class TokenEmbedder {
     this.#session.dispose();
   }
 
-  #binding(count: number): OrtBinding {
+  #binding(count: number): RunBinding {
     const kept = this.#bindings.get(count);
     if (kept !== undefined) return kept;
     const binding = this.#session.bound((made) => {

@@ -1,4 +1,4 @@
-import { arrayTensor, type BoundTensor } from '../ort/ort-binding.ts';
+import { arrayTensor, type BoundTensor } from '../ort/bound-tensors.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 

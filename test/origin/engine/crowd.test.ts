@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
@@ -13,7 +14,7 @@ const SLOTS = 4;
 
 /** One request of 256 sequences against many small ones, on the built-in model. */
 describe('a request with as many sequences as the waiting queue has places', () => {
-  const tokenizer = Tokenizer.fromDirectory(DIRECTORY);
+  const tokenizer = Tokenizer.of(textsOf(DIRECTORY));
   const encode = (text: string) =>
     Int32Array.from(tokenizer.encode(text, { addSpecialTokens: true, parseSpecial: false }));
   let runner: ModelRunner;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildModel } from '../../../origin/export/build.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
@@ -31,7 +32,7 @@ async function writeModel(directory: string, name: string, precision: 'fp32' | '
   const checkpoint = hashedCheckpoint(larger, Object.fromEntries(shapes));
   await buildModel(checkpoint, { precision, directory });
   writeByteTokenizer(directory, VOCABULARY);
-  return Tokenizer.fromDirectory(directory);
+  return Tokenizer.of(textsOf(directory));
 }
 
 /** On ONNX Runtime: each request gets the bits that it gets alone in an engine without a store. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { WorkBudget } from '../../../origin/grammar/automaton/work-budget.ts';
 import { jsonSchemaGrammar } from '../../../origin/grammar/json-schema/json-schema.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { tokenBytesOf } from '../../../origin/tokenizer/read-token-bytes.ts';
 import { bytesOf, type TokenBytes } from '../../../origin/tokenizer/token-bytes.ts';
 import { readTokenizerFiles } from '../../../origin/tokenizer/tokenizer-files.ts';
@@ -80,7 +81,7 @@ const SCHEMAS = [
 
 describe.each([
   ['a synthetic vocabulary of 152,000 tokens', () => largeVocabulary()],
-  ['the built-in model’s vocabulary', () => tokenBytesOf(readTokenizerFiles(MODEL).tokenizer, 0)],
+  ['the built-in model’s vocabulary', () => tokenBytesOf(readTokenizerFiles(textsOf(MODEL)).tokenizer, 0)],
 ] as const)('%s', (name, load) => {
   const isMissing = name.startsWith('the built-in') && !existsSync(`${MODEL}/tokenizer.json`);
   const tokens = isMissing ? largeVocabulary(300) : load();

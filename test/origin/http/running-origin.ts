@@ -8,7 +8,7 @@ import { createMetricsServer, createOriginServer } from '../../../origin/http/se
 import type { TraceExport } from '../../../origin/http/trace-export.ts';
 import type { ImageInput } from '../../../origin/images/prompt-images.ts';
 import { createLog } from '../../../origin/process/log.ts';
-import type { ServedModel } from '../../../origin/request/served-model.ts';
+import type { HostedModel } from '../../../origin/request/hosted-model.ts';
 import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
 import { Fleet } from '../../../origin/serving/fleet.ts';
 import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
@@ -48,7 +48,7 @@ export interface StartOptions {
 /** The origin's HTTP server on a real port, with a scripted engine and a tiny tokenizer. */
 export class RunningOrigin {
   readonly engine = new ScriptedEngine();
-  readonly model: ServedModel;
+  readonly model: HostedModel;
   readonly logLines: string[] = [];
   readonly #log = createLog('trace', { write: (line: string) => void this.logLines.push(line) });
   readonly fleet = new Fleet({

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { measureText } from '../../../origin/hub/bits-per-byte.ts';
 import { MARKERS } from '../../../origin/infill/families.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { float64Llama } from '../../support/float64-llama.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
@@ -27,7 +28,7 @@ function expectedBits(directory: string, bytes: readonly number[], window: numbe
 it('measures the bits per byte of a text that is longer than a window', async () => {
   const { runner, directory } = await syntheticRunner({ contextLength: 64, vocabulary: 258 });
   writeByteTokenizer(directory, 258);
-  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  const tokenizer = Tokenizer.of(textsOf(directory), MARKERS);
   const text = 'A text of several windows, each of 64 bytes. '.repeat(3);
   const bytes = tokenizer.encode(text, { addSpecialTokens: false, parseSpecial: false });
   const measured = await measureText(runner, tokenizer, text);
@@ -39,6 +40,6 @@ it('measures the bits per byte of a text that is longer than a window', async ()
 it('refuses a text without a token to predict', async () => {
   const { runner, directory } = await syntheticRunner({ vocabulary: 258 });
   writeByteTokenizer(directory, 258);
-  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  const tokenizer = Tokenizer.of(textsOf(directory), MARKERS);
   await expect(measureText(runner, tokenizer, 'a')).rejects.toThrow('no token to predict');
 });

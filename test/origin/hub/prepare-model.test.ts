@@ -15,6 +15,7 @@ import { repositoryPaths } from '../../../origin/hub/cache.ts';
 import { HubClient } from '../../../origin/hub/hub-client.ts';
 import { HubError } from '../../../origin/hub/hub-error.ts';
 import { type PrepareContext, type PrepareRequest, prepareModel } from '../../../origin/hub/prepare-model.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { readProvenance } from '../../../origin/model/config/provenance.ts';
 import { COMMIT, FakeHub, sha256 } from './fake-hub.ts';
 import { emptyDirectory, runnableFiles } from './repository-files.ts';
@@ -64,7 +65,10 @@ describe('a repository of safetensors', () => {
     const { id, directory, built } = await prepare();
     expect(id).toBe(NAME);
     expect(built).toMatchObject({ modelType: 'llama', precision: 'fp32', unusedTensors: [] });
-    expect(readProvenance(directory)).toMatchObject({ id: NAME, source: `${NAME}@${COMMIT.slice(0, 12)}` });
+    expect(readProvenance(textsOf(directory))).toMatchObject({
+      id: NAME,
+      source: `${NAME}@${COMMIT.slice(0, 12)}`,
+    });
     expect(hub.downloads('model.safetensors')).toHaveLength(1);
     for (const other of ['pytorch_model.bin', 'consolidated.safetensors', 'README.md'])
       expect(hub.downloads(other)).toEqual([]);

@@ -5,6 +5,7 @@ import koffi from 'koffi';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { type DeviceSettings, requireUsedOptions } from '../../../origin/model/config/device.ts';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { missingCudaLibraries } from '../../../origin/model/device/cuda-libraries.ts';
 import { checkCuda, deviceFor, type Machine, onDevice } from '../../../origin/model/device/device-choice.ts';
 import { neededLibraries } from '../../../origin/model/device/elf-file.ts';
@@ -301,7 +302,7 @@ describe('cuDNN', () => {
     const made = temporaryDirectory();
     writeSyntheticModel(made, model);
     const file = readGraphFile(made, 'model.onnx');
-    const decoder = describeDecoder(file.graph, readModelConfig(made));
+    const decoder = describeDecoder(file.graph, readModelConfig(textsOf(made)));
     return patched ? patchDecoder(file, decoder).graph : file.graph;
   };
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { planModel } from '../../../origin/model/open/open-model.ts';
 import { writeJson, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { ARCHITECTURES } from './architectures.ts';
@@ -10,7 +11,7 @@ import { temporaryDirectory } from './synthetic-runner.ts';
 it.each(ARCHITECTURES)('reads the sizes of $architecture', ({ architecture, config, sizes }) => {
   const directory = temporaryDirectory();
   writeJson(join(directory, 'config.json'), { model_type: architecture, vocab_size: 1000, ...config });
-  expect(readModelConfig(directory)).toMatchObject(sizes);
+  expect(readModelConfig(textsOf(directory))).toMatchObject(sizes);
 });
 
 const HEADS = { num_attention_heads: undefined, num_key_value_heads: undefined };

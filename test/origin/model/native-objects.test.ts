@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { OrtConcatRunner } from '../../../origin/model/foreign/ort-concat-runner.ts';
 import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
 import { RunTerminated } from '../../../origin/model/model-runner.ts';
@@ -50,7 +51,7 @@ function countingSession(attention: Attention) {
   const directory = temporaryDirectory();
   writeSyntheticModel(directory, { contextLength: 64, attention });
   const graphFile = readGraphFile(directory, 'model.onnx');
-  const decoder = describeDecoder(graphFile.graph, readModelConfig(directory));
+  const decoder = describeDecoder(graphFile.graph, readModelConfig(textsOf(directory)));
   const { api, alive } = countingApi();
   const { model, graph, logits } = patchDecoder(graphFile, decoder);
   const session = new OrtSession(api, model, { threads: 1, directory });

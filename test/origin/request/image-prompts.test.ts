@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,9 +20,10 @@ const sighted = (token = '<picture>') => ({
     tokenId: IMAGE,
     token,
     positions: POSITIONS,
-    read: async (bytes: Uint8Array) => {
+    read: async (base64: string) => {
+      const bytes = Buffer.from(base64, 'base64');
       if (bytes.length !== 1) throw new ImageFault('it is no picture');
-      return new Float32Array(3).fill(bytes[0]!);
+      return { key: base64, pixels: new Float32Array(3).fill(bytes[0]!) };
     },
   },
 });
@@ -68,7 +68,6 @@ describe('images in prompts', () => {
       [POSITIONS + 2, 1],
     ]);
     expect(one![0]!.key).toBe(other![1]!.key);
-    expect(one![0]!.key).toBe(createHash('sha256').update(new Float32Array(3).fill(1)).digest('base64'));
     expect(new Set([...one!, ...other!].map(({ key }) => key)).size).toBe(3);
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { FAMILIES } from '../../../origin/infill/families.ts';
 import { assemble, cutToFit, findInfill } from '../../../origin/infill/infill.ts';
 import { infillSetting } from '../../../origin/infill/template.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import {
@@ -52,13 +53,13 @@ describe('finds templates by the text of their tokens', () => {
   test('no family is shadowed by an earlier one', () => {
     for (const { template, requires = [], models } of FAMILIES) {
       const texts = [template.prefix, template.suffix, template.middle].filter((text) => text !== null);
-      const tokenizer = Tokenizer.fromDirectory(directoryWith([...texts, ...requires]));
+      const tokenizer = Tokenizer.of(textsOf(directoryWith([...texts, ...requires])));
       expect([models, findInfill(tokenizer, 'auto')?.layout]).toEqual([models, template.layout]);
     }
   });
 
   test('a vocabulary without all markers has no template', () => {
-    const tokenizer = Tokenizer.fromDirectory(directoryWith(['<|fim_prefix|>', '<|fim_suffix|>']));
+    const tokenizer = Tokenizer.of(textsOf(directoryWith(['<|fim_prefix|>', '<|fim_suffix|>'])));
     expect(findInfill(tokenizer, 'auto')).toBeNull();
   });
 });
@@ -295,7 +296,7 @@ describe('cutToFit', () => {
 });
 
 describe("the model's own record", () => {
-  const tokenizer = Tokenizer.fromDirectory(byteLevelDirectory());
+  const tokenizer = Tokenizer.of(textsOf(byteLevelDirectory()));
 
   test('overrides the families', () => {
     const record = {

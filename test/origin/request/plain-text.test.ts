@@ -20,7 +20,12 @@ const text = servedModel(imageDirectory);
 const IMAGE = text.tokenizer.idOf('<image>')!;
 const sighted: ServedModel = {
   ...text,
-  images: { tokenId: IMAGE, token: '<image>', positions: 3, read: async () => new Float32Array(3) },
+  images: {
+    tokenId: IMAGE,
+    token: '<image>',
+    positions: 3,
+    read: async () => ({ key: '', pixels: new Float32Array(3) }),
+  },
 };
 
 const END = '<|endoftext|>';

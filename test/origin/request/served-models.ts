@@ -2,6 +2,8 @@ import { readConfig } from '../../../origin/config/config.ts';
 import type { ModelSettings } from '../../../origin/config/model-settings.ts';
 import { MARKERS } from '../../../origin/infill/families.ts';
 import { findInfill } from '../../../origin/infill/infill.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
+import type { HostedModel } from '../../../origin/request/hosted-model.ts';
 import { prepareGeneration } from '../../../origin/request/prepare.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
 import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
@@ -29,8 +31,8 @@ export const prepare = (
     ...context,
   });
 
-export function servedModel(directory: string, contextLength = 64): ServedModel {
-  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+export function servedModel(directory: string, contextLength = 64): HostedModel {
+  const tokenizer = Tokenizer.of(textsOf(directory), MARKERS);
   return {
     id: 'tiny',
     created: 1_700_000_000,

@@ -1,12 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { Encoder } from '../../../origin/tokenizer/encoder.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { byteLevelDirectory } from './fixtures.ts';
 
 const directory = byteLevelDirectory();
-const tokenizer = Tokenizer.fromDirectory(directory);
+const tokenizer = Tokenizer.of(textsOf(directory));
 const encoder = new Encoder(tokenizer);
 const options = { addSpecialTokens: true, parseSpecial: true };
 const callerOf = (tenantId: string) => ({ tenantId, signal: new AbortController().signal });
@@ -27,7 +28,7 @@ describe('Encoder', () => {
 
   test('a long text uses the files that were read, not their present content', async () => {
     const replaced = byteLevelDirectory();
-    const former = Tokenizer.fromDirectory(replaced);
+    const former = Tokenizer.of(textsOf(replaced));
     const own = new Encoder(former);
     writeFileSync(path.join(replaced, 'tokenizer.json'), '{');
     const text = 'hello world '.repeat(2000);

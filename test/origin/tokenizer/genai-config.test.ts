@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
@@ -18,7 +19,7 @@ function builtModel(): string {
 it('reads end tokens from genai_config.json if there is no other file', () => {
   const directory = builtModel();
   rmSync(join(directory, 'tokenizer_config.json'));
-  expect(Tokenizer.fromDirectory(directory).eosIds).toEqual([319]);
+  expect(Tokenizer.of(textsOf(directory)).eosIds).toEqual([319]);
 });
 
 it('uses all end tokens of genai_config.json although config.json names one', () => {
@@ -28,5 +29,5 @@ it('uses all end tokens of genai_config.json although config.json names one', ()
   genai.model.eos_token_id = [319, 300, 301];
   writeFileSync(file, JSON.stringify(genai));
   writeFileSync(join(directory, 'config.json'), JSON.stringify({ vocab_size: 320, eos_token_id: 319 }));
-  expect(Tokenizer.fromDirectory(directory).eosIds).toEqual([319, 300, 301]);
+  expect(Tokenizer.of(textsOf(directory)).eosIds).toEqual([319, 300, 301]);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { byteLevelTokenizer, modelDirectory, sentencePieceTokenizer } from './fixtures.ts';
 
@@ -7,7 +8,7 @@ import { byteLevelTokenizer, modelDirectory, sentencePieceTokenizer } from './fi
 const CROSSING = ['a Ġ', 'Ġ b', 'Ġ Ġ', '! !', 'Â ²', 'Â² Â²', '¿ Ċ', 'ħ Ċ', 'a b', 'Ã ©', 'a Ã©'];
 
 function pieces(json: object, text: string): string[] {
-  const tokenizer = Tokenizer.fromDirectory(modelDirectory({ 'tokenizer.json': json }));
+  const tokenizer = Tokenizer.of(textsOf(modelDirectory({ 'tokenizer.json': json })));
   const ids = tokenizer.encode(text, { addSpecialTokens: false, parseSpecial: true });
   return ids.map((id) => tokenizer.spelling(id));
 }

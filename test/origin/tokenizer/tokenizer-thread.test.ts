@@ -3,11 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { TokenizerThread, TokenizerThreads } from '../../../origin/tokenizer/tokenizer-thread.ts';
 import { byteLevelDirectory } from './fixtures.ts';
 
-const tokenizer = Tokenizer.fromDirectory(byteLevelDirectory());
+const tokenizer = Tokenizer.of(textsOf(byteLevelDirectory()));
 const thread = new TokenizerThread({ parts: tokenizer.parts, background: true });
 afterAll(() => thread.close());
 

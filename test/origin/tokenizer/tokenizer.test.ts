@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { MARKERS } from '../../../origin/infill/families.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { bytesOf } from '../../../origin/tokenizer/token-bytes.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { runs } from '../../support/random.ts';
@@ -32,7 +33,7 @@ function bytesOfIds(tokenizer: Tokenizer, ids: readonly number[]): Uint8Array {
 }
 
 describe.each(Object.entries(directories))('%s vocabulary', (name, directory) => {
-  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  const tokenizer = Tokenizer.of(textsOf(directory), MARKERS);
   const lead = tokenizer.addsLeadingSpace ? ' ' : '';
 
   /** SentencePiece has one spelling for U+2581 and the space. */
@@ -91,7 +92,7 @@ describe.each(Object.entries(directories))('%s vocabulary', (name, directory) =>
 });
 
 describe('begin-of-text', () => {
-  const bos = Tokenizer.fromDirectory(sentencePieceDirectory());
+  const bos = Tokenizer.of(textsOf(sentencePieceDirectory()));
 
   test('is added as the post-processor says, but never twice', () => {
     const hello = bos.encode('hello', AS_TEXT);
@@ -105,27 +106,25 @@ describe('begin-of-text', () => {
     const hello = bos.encode('hello', AS_TEXT);
     expect(bos.encode('hello', always)).toEqual([1, ...hello]);
     expect(bos.encode('<s>hello', always)).toEqual([1, 1, ...hello]);
-    const silent = Tokenizer.fromDirectory(
-      byteLevelDirectory({ bos_token: '<|endoftext|>', add_bos_token: false }),
+    const silent = Tokenizer.of(
+      textsOf(byteLevelDirectory({ bos_token: '<|endoftext|>', add_bos_token: false })),
     );
     expect(silent.encode('h', AS_PROMPT)[0]).not.toBe(0);
     expect(silent.encode('h', always)).toEqual([0, ...silent.encode('h', AS_TEXT)]);
-    const without = Tokenizer.fromDirectory(byteLevelDirectory());
+    const without = Tokenizer.of(textsOf(byteLevelDirectory()));
     expect(without.bosId).toBeNull();
     expect(without.encode('h', always)).toEqual(without.encode('h', AS_TEXT));
   });
 
   test('makes an empty text valid', () => {
     expect(bos.encode('', AS_PROMPT)).toEqual([1]);
-    expect(Tokenizer.fromDirectory(byteLevelDirectory()).encode('', AS_PROMPT)).toEqual([]);
+    expect(Tokenizer.of(textsOf(byteLevelDirectory())).encode('', AS_PROMPT)).toEqual([]);
   });
 
   test("add_bos_token of tokenizer_config.json outranks the post-processor's template", () => {
-    const off = Tokenizer.fromDirectory(sentencePieceDirectory({ add_bos_token: false }));
+    const off = Tokenizer.of(textsOf(sentencePieceDirectory({ add_bos_token: false })));
     expect(off.prefixIds).toEqual([]);
-    const on = Tokenizer.fromDirectory(
-      byteLevelDirectory({ bos_token: '<|endoftext|>', add_bos_token: true }),
-    );
+    const on = Tokenizer.of(textsOf(byteLevelDirectory({ bos_token: '<|endoftext|>', add_bos_token: true })));
     expect(on.encode('h', AS_PROMPT)[0]).toBe(0);
   });
 });
@@ -134,7 +133,7 @@ test('a control token that merges could build stays out of plain text, and its b
   const plain = byteLevelTokenizer([]) as { model: { vocab: Record<string, number> } };
   const id = plain.model.vocab.hello ?? -1;
   const files = { 'tokenizer.json': byteLevelTokenizer([{ id, content: 'hello', special: true }]) };
-  const tokenizer = Tokenizer.fromDirectory(modelDirectory(files));
+  const tokenizer = Tokenizer.of(textsOf(modelDirectory(files)));
   const ids = tokenizer.encode('hello', AS_TEXT);
   expect(ids).not.toContain(id);
   expect(bytesOfIds(tokenizer, ids)).toEqual(bytes('hello'));
@@ -147,14 +146,14 @@ test('a character without a token is the unknown token, also where control token
   const model = { ...json.model, byte_fallback: false, unk_token: unknown.content };
   const decoder = { type: 'Metaspace', replacement: '▁' };
   const files = { 'tokenizer.json': { ...json, model, decoder, added_tokens: [unknown, ...others] } };
-  const tokenizer = Tokenizer.fromDirectory(modelDirectory(files));
+  const tokenizer = Tokenizer.of(textsOf(modelDirectory(files)));
   for (const parseSpecial of [true, false]) {
     expect(tokenizer.encode('éé', { addSpecialTokens: false, parseSpecial }).slice(-1)).toEqual([unknown.id]);
   }
 });
 
 describe('a Unigram vocabulary', () => {
-  const tokenizer = Tokenizer.fromDirectory(modelDirectory({ 'tokenizer.json': unigramTokenizer() }));
+  const tokenizer = Tokenizer.of(textsOf(modelDirectory({ 'tokenizer.json': unigramTokenizer() })));
   const spelt = (text: string, parseSpecial: boolean) =>
     tokenizer.encode(text, { addSpecialTokens: false, parseSpecial }).map((id) => tokenizer.spelling(id));
 
@@ -178,7 +177,7 @@ describe('a Unigram vocabulary', () => {
 });
 
 describe('a Unigram vocabulary with byte fallback', () => {
-  const tokenizer = Tokenizer.fromDirectory(modelDirectory({ 'tokenizer.json': unigramByteTokenizer() }));
+  const tokenizer = Tokenizer.of(textsOf(modelDirectory({ 'tokenizer.json': unigramByteTokenizer() })));
 
   /** Recorded from tokenizers 0.23.3 (Rust). */
   test.each([
@@ -205,7 +204,7 @@ describe('a Unigram vocabulary with byte fallback', () => {
 test('a text may be any length where tokens swallow white space or the normaliser drops characters', () => {
   const spanOf = (overrides: object) => {
     const files = { 'tokenizer.json': byteLevelTokenizer(FIM_TOKENS, overrides) };
-    return Tokenizer.fromDirectory(modelDirectory(files)).longestSpan;
+    return Tokenizer.of(textsOf(modelDirectory(files))).longestSpan;
   };
   const bytes = { type: 'ByteLevel', add_prefix_space: false, use_regex: false };
   const sequence = (first: object) => ({ type: 'Sequence', pretokenizers: [first, bytes] });
@@ -219,7 +218,7 @@ test('a text may be any length where tokens swallow white space or the normalise
 });
 
 test('the built-in vocabulary tokenises as the Rust tokenizers library does', () => {
-  const tokenizer = Tokenizer.fromDirectory(BUILT_IN);
+  const tokenizer = Tokenizer.of(textsOf(BUILT_IN));
   const rows = JSON.parse(readFileSync(new URL('./reference-ids.json', import.meta.url), 'utf8')) as {
     readonly text: string;
     /** Recorded from tokenizers 0.23.3 (Rust), special tokens read as such. */
@@ -238,13 +237,13 @@ test('end tokens come from all three configuration files', () => {
     'generation_config.json': { eos_token_id: [2, 7] },
     'config.json': { eos_token_id: 5, vocab_size: 400 },
   });
-  const tokenizer = Tokenizer.fromDirectory(directory);
+  const tokenizer = Tokenizer.of(textsOf(directory));
   expect(tokenizer.eosIds).toEqual([2, 7]);
   expect(tokenizer.tokenBytes.vocabularySize).toBe(400);
 });
 
 test('special tokens are marked and appear as their literal text unless hidden', () => {
-  const tokenizer = Tokenizer.fromDirectory(byteLevelDirectory());
+  const tokenizer = Tokenizer.of(textsOf(byteLevelDirectory()));
   const ids = tokenizer.encode('h<|endoftext|><|fim_prefix|>', AS_PROMPT);
   expect(tokenizer.decode(ids, { skipSpecialTokens: false })).toBe('h<|endoftext|><|fim_prefix|>');
   expect(tokenizer.decode(ids, { skipSpecialTokens: true })).toBe('h<|fim_prefix|>');
@@ -253,7 +252,7 @@ test('special tokens are marked and appear as their literal text unless hidden',
 
 test('runs of ▁ among the added tokens are the spaces that they stand for', () => {
   const runs = ['▁▁', '▁▁▁▁'].map((content, index) => ({ id: 300 + index, content, special: false }));
-  const tokenizer = Tokenizer.fromDirectory(sentencePieceDirectory({}, runs));
+  const tokenizer = Tokenizer.of(textsOf(sentencePieceDirectory({}, runs)));
   expect(tokenizer.decode([263, 300, 301, 263], { skipSpecialTokens: true })).toBe(
     `${tokenizer.spelling(263)}      ${tokenizer.spelling(263)}`,
   );
@@ -264,7 +263,7 @@ test.each(['__proto__', 'constructor', '10'])('the token %s keeps its id and its
   const plain = byteLevelTokenizer([]) as { model: { vocab: object; merges: string[] } };
   const vocab = Object.fromEntries([...Object.entries(plain.model.vocab), [name, id]]);
   const json = JSON.stringify(byteLevelTokenizer([], { model: { ...plain.model, vocab } }));
-  const tokenizer = Tokenizer.fromDirectory(modelDirectory({ 'tokenizer.json': json }));
+  const tokenizer = Tokenizer.of(textsOf(modelDirectory({ 'tokenizer.json': json })));
   expect(tokenizer.idOf(name)).toBe(id);
   expect(tokenizer.decode([id], { skipSpecialTokens: false })).toBe(name);
   expect(tokenizer.tokenBytes.vocabularySize).toBe(id + 1);
@@ -324,7 +323,7 @@ describe('a broken directory is one clear line', () => {
     ],
   ])('%s', (_, files, message) => {
     const directory = modelDirectory(files);
-    expect(() => Tokenizer.fromDirectory(directory)).toThrow(message);
-    expect(() => Tokenizer.fromDirectory(directory)).not.toThrow(/\n/);
+    expect(() => Tokenizer.of(textsOf(directory))).toThrow(message);
+    expect(() => Tokenizer.of(textsOf(directory))).not.toThrow(/\n/);
   });
 });

@@ -2,9 +2,11 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../../origin/model/config/decoder-names.ts';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
 import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
-import { arrayTensor, type OrtBinding } from '../../../origin/model/ort/ort-binding.ts';
+import { arrayTensor } from '../../../origin/model/ort/bound-tensors.ts';
+import type { OrtBinding } from '../../../origin/model/ort/ort-binding.ts';
 import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
 import { allocateInt64 } from '../../../origin/model/runner/batch-inputs.ts';
@@ -36,7 +38,7 @@ class BareLoop {
   constructor(directory: string, { batch, threads, context }: CeilingOptions) {
     const file = readFileSync(path.join(directory, 'model.onnx'));
     const graph = readGraph(file);
-    const decoder = describeDecoder(graph, readModelConfig(directory));
+    const decoder = describeDecoder(graph, readModelConfig(textsOf(directory)));
     const { model, logits: output } = patchDecoder({ model: file, graph }, decoder);
     this.#session = new OrtSession(openOrtApi(), model, { threads, directory });
     const { api } = this.#session;

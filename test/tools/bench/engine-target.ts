@@ -1,6 +1,7 @@
 import type { Trace } from '../../../origin/cli/load.ts';
 import type { Submission } from '../../../origin/engine/messages.ts';
 import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { NEUTRAL, submission } from '../../origin/engine/support/submissions.ts';
 import type { Job, Target } from './target.ts';
@@ -39,7 +40,7 @@ export const benchSubmission = (job: Job, tokenizer: Tokenizer): Submission =>
 /** The engine thread without HTTP: decoding, sampling and scheduling. */
 export async function engineTarget(name: string, options: EngineTargetOptions): Promise<Target> {
   const { directory, slots, contextLength, threads } = options;
-  const tokenizer = Tokenizer.fromDirectory(directory);
+  const tokenizer = Tokenizer.of(textsOf(directory));
   const data = {
     model: { directory, slots, contextLength, threads, kvLimitBytes: process.availableMemory() },
     tokenBytes: tokenizer.tokenBytes,

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { StepReport, Submission } from '../../../origin/engine/messages.ts';
 import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { NEUTRAL } from '../../origin/engine/support/submissions.ts';
 import { benchSubmission } from './engine-target.ts';
@@ -20,7 +21,7 @@ const TOKENS = 40;
 const WARM_UP = 5;
 
 const directory = benchModels['152k-8bit']!.directory();
-const tokenizer = Tokenizer.fromDirectory(directory);
+const tokenizer = Tokenizer.of(textsOf(directory));
 const reports: StepReport[] = [];
 const engine = new EngineClient({
   spawn: () =>

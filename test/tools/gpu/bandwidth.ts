@@ -1,7 +1,7 @@
 import { encodeNode, encodeTensor } from '../../../origin/model/onnx/onnx-encode.ts';
 import { ElementType, GraphField, ModelField } from '../../../origin/model/onnx/onnx-graph.ts';
 import { encodeInteger, encodeMessage, encodeString } from '../../../origin/model/onnx/wire-format.ts';
-import { arrayTensor } from '../../../origin/model/ort/ort-binding.ts';
+import { arrayTensor } from '../../../origin/model/ort/bound-tensors.ts';
 import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../../origin/model/ort/ort-device.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';

@@ -1,4 +1,5 @@
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { findDecoder } from '../../../origin/model/config/model-files.ts';
 import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
@@ -125,7 +126,7 @@ export function deviceRunnerOn(
 ): ModelRunner {
   const { file: name, names } = findDecoder(directory);
   const file = readGraphFile(directory, name);
-  const decoder = describeDecoder(file.graph, readModelConfig(directory), names);
+  const decoder = describeDecoder(file.graph, readModelConfig(textsOf(directory)), names);
   const { model, logits } = patchDecoder(file, decoder);
   const session = new OrtSession(api, model, { threads: 1, directory: file.folder, device });
   const layout = kvLayout(decoder, slots, Math.min(decoder.maxPositions, maxContext));

@@ -3,6 +3,7 @@ import { type LoadFigures, loadFigures, runLoad } from '../../../origin/cli/load
 import type { SeededSampling, StepReport } from '../../../origin/engine/messages.ts';
 import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
 import type { DeviceSettings } from '../../../origin/model/config/device.ts';
+import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { OriginProcess, SECRET } from '../../origin/http/origin-process.ts';
 import { benchSubmission, engineTargetOf } from '../bench/engine-target.ts';
@@ -43,7 +44,7 @@ export async function engineRates({
   promptTokens,
   tokens,
 }: ServedSetting): Promise<Rates> {
-  const tokenizer = Tokenizer.fromDirectory(directory);
+  const tokenizer = Tokenizer.of(textsOf(directory));
   const slots = Math.max(...batches);
   const reports: StepReport[] = [];
   const model = {

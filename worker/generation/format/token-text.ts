@@ -1,12 +1,10 @@
-const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
+import { bytesOfUnits, utf8Of } from '@continuo/shared/binary-text.ts';
 
 const PLAIN = /^[\0-\x7f]*$/;
 
-const toBytes = (units: string): Uint8Array => Uint8Array.from(units, (unit) => unit.charCodeAt(0));
-
 /** Decodes bytes given as code units 0..255; invalid UTF-8 becomes U+FFFD. */
 export function lossyText(bytes: string): string {
-  return PLAIN.test(bytes) ? bytes : decoder.decode(toBytes(bytes));
+  return PLAIN.test(bytes) ? bytes : utf8Of(bytesOfUnits(bytes));
 }
 
 /** True if every U+FFFD of the text is encoded in the bytes, so that decoding lost nothing. */

@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { errorCode, errorMessage } from '@continuo/shared/error-details.ts';
-import { bufferPool, type MemoryPool } from '../prefix-memory.ts';
+import type { MemoryPool } from '../prefix-memory.ts';
+import type { ChunkDirectoryStatus } from '../second-tier.ts';
+import { bufferPool } from './buffer-pool.ts';
 import {
   type ChunkFile,
   decodeChunk,
@@ -30,16 +32,6 @@ export interface ChunkDirectoryOptions {
   readonly now: () => number;
   /** Called with one line for the log, at most once a minute per kind of fault. */
   readonly warn: (line: string) => void;
-}
-
-/** Counters since the start; `bytes` and `files` are the present ones. */
-export interface ChunkDirectoryStatus {
-  readonly bytes: number;
-  readonly files: number;
-  readonly readChunks: number;
-  readonly writtenChunks: number;
-  /** Chunks that could not be written or read, or that were damaged. */
-  readonly failedChunks: number;
 }
 
 interface Write {

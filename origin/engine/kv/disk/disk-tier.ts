@@ -3,11 +3,13 @@ import fs from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
 import type { KvBytes, ModelShape } from '../../../model/model-runner.ts';
-import { bufferPool, type MemoryPool } from '../prefix-memory.ts';
+import type { MemoryPool } from '../prefix-memory.ts';
 import { idsOf, type PrefixStore, type StoredPrompt } from '../prefix-store.ts';
 import { logprobBytes } from '../prompt-logprobs.ts';
-import type { ChunkBackup, ChunkContent, StoredChunk } from '../stored-chunk.ts';
-import { ChunkDirectory, type ChunkDirectoryOptions, type ChunkDirectoryStatus } from './chunk-directory.ts';
+import type { CachedPrompt, ChunkDirectoryStatus, SecondTier } from '../second-tier.ts';
+import type { ChunkContent, StoredChunk } from '../stored-chunk.ts';
+import { bufferPool } from './buffer-pool.ts';
+import { ChunkDirectory, type ChunkDirectoryOptions } from './chunk-directory.ts';
 import { type ChunkFile, HEADER_BYTES } from './chunk-file.ts';
 import { FAMILY_DIGITS } from './chunk-index.ts';
 
@@ -25,14 +27,6 @@ export interface DiskTierOptions extends Omit<ChunkDirectoryOptions, 'payloadByt
   readonly maxReadMs: number;
 }
 
-/** A prompt that the disk may have. */
-export interface CachedPrompt {
-  readonly namespace: string;
-  readonly tokens: Int32Array;
-  /** Positions that may be stored. */
-  readonly limit: number;
-}
-
 /** The chunks of a prompt that are in memory, and the names of those that the disk has after them. */
 interface Found {
   readonly prompt: StoredPrompt;
@@ -48,7 +42,7 @@ const LOGITS = 2;
  * is named by a hash of the secret, the identity, the namespace, and all tokens up to its end, so no file has
  * a token of a prompt.
  */
-export class DiskTier implements ChunkBackup {
+export class DiskTier implements SecondTier {
   readonly #options: DiskTierOptions;
   readonly #logprobsBytes: number;
   readonly #files: ChunkDirectory;
@@ -105,11 +99,6 @@ export class DiskTier implements ChunkBackup {
     this.#files.removeFamily(name);
   }
 
-  /**
-   * Reads the chunks of prompts that are not in memory into the store. Resolves when they are there, or too
-   * late.
-   * @returns null if there is nothing to read, or if the disk does not answer
-   */
   load(store: PrefixStore, prompts: readonly CachedPrompt[], signal: AbortSignal): Promise<void> | null {
     if (this.#hanging > 0 || prompts.every((prompt) => this.#find(store, prompt).names.length === 0))
       return null;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { bufferPool } from '../../../../origin/engine/kv/prefix-memory.ts';
+import { bufferPool } from '../../../../origin/engine/kv/disk/buffer-pool.ts';
 
 it('allocates at most its limit, and passes returned buffers on in order', async () => {
   const pool = bufferPool(10, 25);

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { EngineThreadData } from '../../../../origin/engine/thread/engine-thread.ts';
+import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../../origin/tokenizer/tokenizer.ts';
 import { writeByteTokenizer } from '../../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
@@ -20,7 +21,7 @@ export function syntheticEngine(
   const directory = mkdtempSync(join(tmpdir(), 'continuo-engine-'));
   const { vocabulary } = writeSyntheticModel(directory, { vocabulary: 320, ...options });
   writeByteTokenizer(directory, vocabulary);
-  const tokenizer = Tokenizer.fromDirectory(directory);
+  const tokenizer = Tokenizer.of(textsOf(directory));
   const data: EngineThreadData = {
     model: { directory, slots, prefillChunk, threads: 1, kvLimitBytes: 2 ** 30 },
     tokenBytes: tokenizer.tokenBytes,

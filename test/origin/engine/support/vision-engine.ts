@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SubmittedImage, SubmittedPrompt } from '../../../../origin/engine/messages.ts';
 import { ImageFeatures } from '../../../../origin/engine/thread/image-features.ts';
+import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { openModel } from '../../../../origin/model/open/open-model.ts';
 import { Tokenizer } from '../../../../origin/tokenizer/tokenizer.ts';
 import { float64Llama } from '../../../support/float64-llama.ts';
@@ -43,7 +44,7 @@ export async function visionEngine(
 ) {
   const directory = mkdtempSync(join(tmpdir(), 'continuo-vision-'));
   writeVisionModel(directory, model);
-  const { tokenBytes, eosIds } = Tokenizer.fromDirectory(directory);
+  const { tokenBytes, eosIds } = Tokenizer.of(textsOf(directory));
   const opened = await openModel({ directory, slots, prefillChunk, threads: 1, kvLimitBytes: 2 ** 30 });
   const encoder = opened.images;
   if (encoder === null) throw new Error('the model has no image encoder');

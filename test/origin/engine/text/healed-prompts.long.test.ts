@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Healing } from '../../../../origin/engine/text/healing.ts';
+import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { openModel } from '../../../../origin/model/open/open-model.ts';
 import { healingStart } from '../../../../origin/request/token-healing.ts';
@@ -24,7 +25,7 @@ const TEXTS = readdirSync(path.join(ROOT, 'docs'))
 
 describe('token healing on the built-in model', () => {
   let runner: ModelRunner;
-  const tokenizer = Tokenizer.fromDirectory(DIRECTORY);
+  const tokenizer = Tokenizer.of(textsOf(DIRECTORY));
 
   beforeAll(async () => {
     const kernel = new SimdKernel();

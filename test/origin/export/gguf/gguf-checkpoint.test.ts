@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { buildModel } from '../../../../origin/export/build.ts';
 import { openGguf } from '../../../../origin/export/gguf/gguf-checkpoint.ts';
+import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { readProvenance } from '../../../../origin/model/config/provenance.ts';
 import { randomFrom } from '../../../support/random.ts';
 import { temporaryDirectory } from '../../model/synthetic-runner.ts';
@@ -127,7 +128,7 @@ describe('the precision of a built file', () => {
     const checkpoint = await opened(write(directory, 'model.gguf', writeGguf(keys, layer(types))));
     const built = await buildModel(checkpoint, { precision, directory: join(directory, 'built') });
     expect(built.precision).toBe(listed);
-    expect(readProvenance(built.directory)?.precision).toBe(listed);
+    expect(readProvenance(textsOf(built.directory))?.precision).toBe(listed);
   });
 });
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { MetadataValue } from '../../../../origin/export/gguf/gguf-header.ts';
 import { tokenizerFilesOf } from '../../../../origin/export/gguf/tokenizer-of-file.ts';
+import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../../origin/tokenizer/tokenizer.ts';
 import { temporaryDirectory } from '../../model/synthetic-runner.ts';
 
@@ -48,7 +49,7 @@ function tokenizerOf(metadata: ReadonlyMap<string, MetadataValue>): Tokenizer {
   for (const file of tokenizerFilesOf(metadata).files) {
     if ('text' in file) writeFileSync(join(directory, file.name), file.text);
   }
-  return Tokenizer.fromDirectory(directory);
+  return Tokenizer.of(textsOf(directory));
 }
 
 describe.each(Object.entries(vocabularies))('%s', (_, vocabulary) => {

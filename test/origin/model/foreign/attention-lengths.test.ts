@@ -3,14 +3,15 @@ import { dirname } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../../../origin/model/config/decoder-names.ts';
 import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
+import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { findDecoder } from '../../../../origin/model/config/model-files.ts';
 import { feedLengths } from '../../../../origin/model/foreign/attention-lengths.ts';
 import { insertLogitsIndex, keepAllLogits } from '../../../../origin/model/foreign/logits-index.ts';
 import { disableWindowedCache } from '../../../../origin/model/foreign/windowed-cache.ts';
 import { readGraph } from '../../../../origin/model/onnx/onnx-graph.ts';
 import { graphFields, withGraph } from '../../../../origin/model/onnx/onnx-patch.ts';
+import { arrayTensor, type Elements } from '../../../../origin/model/ort/bound-tensors.ts';
 import { loadSession, readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
-import { arrayTensor, type Elements } from '../../../../origin/model/ort/ort-binding.ts';
 import { describeDecoder } from '../../../../origin/model/runner/decoder-interface.ts';
 import { KvCache, kvLayout } from '../../../../origin/model/runner/kv-cache.ts';
 import {
@@ -41,7 +42,7 @@ const tokensOf = (length: number, seed: number) =>
 function decoderOf(directory: string, fed: 'mask' | 'lengths') {
   const { file, names } = findDecoder(directory);
   const graphFile = readGraphFile(directory, file);
-  const decoder = describeDecoder(graphFile.graph, readModelConfig(directory), names);
+  const decoder = describeDecoder(graphFile.graph, readModelConfig(textsOf(directory)), names);
   const fields = keepAllLogits(disableWindowedCache(graphFields(graphFile.model)));
   const changed = fed === 'lengths' ? feedLengths(fields, decoder.attentionMask) : fields;
   const { fields: patched, logits } = insertLogitsIndex(changed, decoder.logits, 'after-projection');

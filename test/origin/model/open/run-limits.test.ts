@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
+import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { faultKind } from '../../../../origin/model/model-runner.ts';
 import {
   freeBytes,
@@ -41,7 +42,7 @@ function decoderOf(): { directory: string; decoder: DecoderInterface } {
   const directory = temporaryDirectory();
   writeSyntheticModel(directory, { contextLength: 64 });
   const { graph } = readGraphFile(directory, 'model.onnx');
-  return { directory, decoder: describeDecoder(graph, readModelConfig(directory)) };
+  return { directory, decoder: describeDecoder(graph, readModelConfig(textsOf(directory))) };
 }
 
 describe('memory of a card', () => {

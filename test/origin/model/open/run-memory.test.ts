@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
+import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { runBytes, runSizes } from '../../../../origin/model/open/run-memory.ts';
 import { readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
 import { describeDecoder } from '../../../../origin/model/runner/decoder-interface.ts';
@@ -10,7 +11,7 @@ function read(options: Partial<SyntheticModel>) {
   const directory = temporaryDirectory();
   writeSyntheticModel(directory, options);
   const { graph } = readGraphFile(directory, 'model.onnx');
-  return { graph, decoder: describeDecoder(graph, readModelConfig(directory)) };
+  return { graph, decoder: describeDecoder(graph, readModelConfig(textsOf(directory))) };
 }
 
 const MODEL = { heads: 8, kvHeads: 2, headSize: 16, vocabulary: 4096 };

@@ -2,7 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { arrayTensor, OrtBinding } from '../../../../origin/model/ort/ort-binding.ts';
+import { arrayTensor } from '../../../../origin/model/ort/bound-tensors.ts';
+import { OrtBinding } from '../../../../origin/model/ort/ort-binding.ts';
 import type { OrtApi } from '../../../../origin/model/ort/ort-capi.ts';
 
 setFlagsFromString('--expose-gc');

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { buildModel } from '../../../../origin/export/build.ts';
 import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
+import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { ElementType, type GraphTensor } from '../../../../origin/model/onnx/onnx-graph.ts';
 import { readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
 import { describeDecoder } from '../../../../origin/model/runner/decoder-interface.ts';
@@ -22,7 +23,7 @@ it.each([
   writeSyntheticModel(directory);
   const { graph } = readGraphFile(directory, 'model.onnx');
   const inputs = [...graph.inputs, { name, elementType: ElementType.float32, dimensions: ['batch', 4] }];
-  expect(() => describeDecoder({ ...graph, inputs }, readModelConfig(directory))).toThrow(feature);
+  expect(() => describeDecoder({ ...graph, inputs }, readModelConfig(textsOf(directory)))).toThrow(feature);
 });
 
 it('refuses keys and values of different head sizes by the name of that feature', () => {
@@ -35,7 +36,7 @@ it('refuses keys and values of different head sizes by the name of that feature'
       ? { ...tensor, dimensions: [batch!, heads!, positions!, 8] }
       : tensor;
   });
-  expect(() => describeDecoder({ ...graph, inputs }, readModelConfig(directory))).toThrow(
+  expect(() => describeDecoder({ ...graph, inputs }, readModelConfig(textsOf(directory)))).toThrow(
     'has KV inputs of different shapes or types: past_key_values.0.key, past_key_values.0.value; head sizes 16 and 8 in ' +
       'one model, as in multi-head latent attention (DeepSeek) or Gemma 4, are not supported',
   );
@@ -46,7 +47,7 @@ async function withStates() {
   const directory = join(temporaryDirectory(), 'model');
   const { config, tensors } = CASES.find(({ name }) => name === 'qwen3_5_text')!;
   await buildModel(hashedCheckpoint(config, tensors), { precision: 'fp32', directory });
-  return { ...readGraphFile(directory, 'model.onnx'), config: readModelConfig(directory) };
+  return { ...readGraphFile(directory, 'model.onnx'), config: readModelConfig(textsOf(directory)) };
 }
 
 it('finds the window and the recurrent state of each layer without attention', async () => {

@@ -11,7 +11,11 @@ const TENSORS = [
 /** A cache of three slots, and the arrays that runs would read and write. */
 function newCache() {
   const arrays = new Map<string, Float32Array>();
-  const cache = new StateCache({ addressOf: () => 0n } as unknown as OrtApi, TENSORS, 3);
+  const cache = new StateCache(
+    { addressOf: () => 0n, allocate: (bytes: number) => new Uint8Array(bytes) } as unknown as OrtApi,
+    TENSORS,
+    3,
+  );
   const keep = (name: string, { owner }: { readonly owner: Uint8Array<ArrayBuffer> }) =>
     arrays.set(name, new Float32Array(owner.buffer));
   /** A run of one slot, which may be stopped before its end. */

@@ -11,6 +11,7 @@ import {
 import { GrammarRuntime } from '../../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { ACCEPTING, StateTable } from '../../../../origin/grammar/runtime/state-table.ts';
+import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { tokenBytesOf } from '../../../../origin/tokenizer/read-token-bytes.ts';
 import { readTokenizerFiles } from '../../../../origin/tokenizer/tokenizer-files.ts';
 import { ApiError } from '../../../../shared/errors.ts';
@@ -199,7 +200,9 @@ export async function measureSchemas({
   python,
 }: SchemasOptions): Promise<string> {
   const tokens =
-    vocabulary === undefined ? largeVocabulary() : tokenBytesOf(readTokenizerFiles(vocabulary).tokenizer, 0);
+    vocabulary === undefined
+      ? largeVocabulary()
+      : tokenBytesOf(readTokenizerFiles(textsOf(vocabulary)).tokenizer, 0);
   const own = new GrammarVocabulary(tokens);
   const files = readdirSync(directory).filter((name) => name.endsWith('.json'));
   const cases = files.flatMap((file) => readCases(directory, file));

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { Submission } from '../../../../../origin/engine/messages.ts';
 import { EngineClient, spawnEngineThread } from '../../../../../origin/engine/thread/engine-client.ts';
 import type { EngineThreadData } from '../../../../../origin/engine/thread/engine-thread.ts';
+import { textsOf } from '../../../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../../../origin/tokenizer/tokenizer.ts';
 import type { GenerationEvent } from '../../../../../shared/generation.ts';
 import { TEST_SEED } from '../../../../support/random.ts';
@@ -18,7 +19,7 @@ years, but every evening a light burned in the highest window. The children told
 who repaired the hours that people had lost. One morning the light was gone, and the river had stopped as well.`;
 const MIB = 2 ** 20;
 
-const tokenizer = Tokenizer.fromDirectory(DIRECTORY);
+const tokenizer = Tokenizer.of(textsOf(DIRECTORY));
 const text = Int32Array.from(tokenizer.encode(TEXT, { addSpecialTokens: true, parseSpecial: false }));
 
 const data = (prefixStoreBytes: number, directory: string | null): EngineThreadData => ({

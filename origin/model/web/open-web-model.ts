@@ -1,0 +1,71 @@
+import { DEFAULT_NAMES } from '../config/decoder-names.ts';
+import { readModelConfig } from '../config/model-config.ts';
+import { inFile, ModelError, type ModelTexts } from '../config/model-json.ts';
+import type { ModelRunner } from '../model-runner.ts';
+import { readGraph } from '../onnx/onnx-graph.ts';
+import { requireFiniteLogits } from '../open/probe.ts';
+import { withProbedRows } from '../open/row-probe.ts';
+import { describeDecoder } from '../runner/decoder-interface.ts';
+import { kvLayout } from '../runner/kv-cache.ts';
+import { OrtRunner } from '../runner/ort-runner.ts';
+import type { AllocateLogits } from '../runner/runner-options.ts';
+import { withDecodedWeights } from './decoded-weights.ts';
+import type { WasmRuntime } from './wasm-runtime.ts';
+import { WasmSession } from './wasm-session.ts';
+
+/** The graph of a built model. */
+export const GRAPH = 'model.onnx';
+
+/** As on a server's CPU, so that prompts are split alike and have the same bits. */
+const PREFILL_CHUNK = 32;
+/** Sequences that run together: the choices of one request. */
+const SLOTS = 4;
+/** A slot of 1 B parameters takes 32 kB per position. */
+const MAX_CONTEXT = 4096;
+
+/** The files of a model in memory, by their names. */
+export type ModelFiles = ReadonlyMap<string, Uint8Array>;
+
+/** Returns the text files. @param directory their folder, for messages */
+export function textsIn(files: ModelFiles, directory: string): ModelTexts {
+  const decoder = new TextDecoder();
+  const textOf = (content: Uint8Array | undefined) => content && decoder.decode(content);
+  return { directory, read: (file) => textOf(files.get(file)) };
+}
+
+/**
+ * Opens a model as `openModel` does, in onnxruntime-web's WebAssembly.
+ * @throws ModelError with one line if a file is missing, contradictory, or too large
+ */
+export async function openWebModel(
+  files: ModelFiles,
+  texts: ModelTexts,
+  runtime: WasmRuntime,
+  allocateLogits: AllocateLogits,
+): Promise<ModelRunner> {
+  const model = files.get(GRAPH);
+  if (model === undefined) throw new ModelError(`${texts.directory} has no ${GRAPH}`);
+  const config = readModelConfig(texts);
+  const graph = inFile(GRAPH, () => readGraph(model));
+  const decoder = inFile(GRAPH, () => describeDecoder(graph, config, DEFAULT_NAMES));
+  if (!decoder.readsRunInputs || decoder.cache !== 'in-place' || decoder.embeddingSize !== null)
+    throw new ModelError(`${GRAPH} was not made by continuo model build, which a browser needs`);
+  const layout = kvLayout(decoder, SLOTS, Math.min(MAX_CONTEXT, decoder.maxPositions));
+  const decoded = inFile(GRAPH, () => withDecodedWeights(model, graph, files));
+  const session = await WasmSession.open(runtime, decoded.model, decoded.files);
+  const { logits } = decoder;
+  const runner = new OrtRunner(session, {
+    decoder,
+    logits,
+    layout,
+    prefillChunk: PREFILL_CHUNK,
+    allocateLogits,
+  });
+  try {
+    await requireFiniteLogits(runner, GRAPH, 'start');
+    return await withProbedRows(runner, allocateLogits);
+  } catch (error) {
+    runner.dispose();
+    throw error;
+  }
+}
