@@ -77,8 +77,8 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'origin/infill': words('origin/tokenizer'),
   // The engine as a library: the parts of an engine thread and of a request, in one thread.
   'origin/local': words(`
-    origin/engine origin/engine/runs origin/grammar origin/grammar/runtime origin/infill origin/model/config
-    origin/model/web origin/request origin/sampling origin/tokenizer shared
+    origin/engine origin/engine/runs origin/grammar origin/grammar/runtime origin/infill origin/model/web
+    origin/request origin/sampling origin/tokenizer shared
   `),
   'origin/model/config': words('shared'),
   'origin/model/device': words('origin/model/config origin/model/onnx origin/model/ort shared'),
@@ -164,6 +164,11 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     worker/site/api worker/site/controls worker/site/copy worker/site/playground worker/site/store
     worker/site/tokens
   `),
+  'worker/site/local': words('worker/site/api worker/site/controls worker/site/store'),
+  // Requests are read and answered by the Worker's code, and run by the engine.
+  'worker/site/local/thread': words(`
+    origin/local shared worker/dialects worker/generation worker/site/local
+  `),
   'worker/site/constraint': words(`
     worker/site/api worker/site/controls worker/site/editor worker/site/store
   `),
@@ -177,8 +182,8 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     worker/site/store worker/site/tokens
   `),
   'worker/site/shell': words(`
-    worker/site/account worker/site/compare worker/site/controls worker/site/playground worker/site/store
-    worker/site/tree
+    worker/site/account worker/site/compare worker/site/controls worker/site/local worker/site/playground
+    worker/site/store worker/site/tree
   `),
   'worker/site/store': words('worker/site/api'),
   'worker/site/tokens': words('worker/site/api worker/site/store'),

@@ -1,4 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
+import type { Catalogue } from '../upstreams/pool.ts';
 import { jsonResponse } from './responses.ts';
 import type { RouteHandler } from './router.ts';
 
@@ -16,6 +17,7 @@ const LINKS = {
 const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
+  "worker-src 'self'",
   "style-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",
@@ -23,6 +25,17 @@ const PAGE_POLICY = [
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ');
+
+/** Of a thread, which has the policy of its own file: it compiles WebAssembly and fetches the model. */
+const THREAD_POLICY = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "connect-src 'self'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** The model that comes with Continuo. */
+const BUILT_IN = 'continuo-mini';
 
 /** Names of files in /assets contain a hash of their content. */
 const FOREVER = 'public, max-age=31536000, immutable';
@@ -50,11 +63,22 @@ export const docsPage: RouteHandler = async (request, { env }) => {
 };
 
 /** GET /assets/{name}: a file of the page. */
-export const siteFile: RouteHandler = async (request, { env }) => {
+export const siteFile: RouteHandler = async (request, { env, catalogue }) => {
+  if (isOfModel(request)) await requireModel(await catalogue, request.signal);
   const file = await env.ASSETS.fetch(request);
   if (file.status === 404) throw new ApiError('not_found', 'The page has no file of this name. Reload it.');
-  return withHeaders(file, { 'cache-control': FOREVER });
+  return withHeaders(file, { 'cache-control': FOREVER, 'content-security-policy': THREAD_POLICY });
 };
+
+/** The build names the files of the built-in model so. */
+const isOfModel = ({ url }: Request): boolean => new URL(url).pathname.startsWith(`/assets/${BUILT_IN}-`);
+
+/** The page may run the built-in model where the operator serves it. @throws ApiError 404 */
+async function requireModel(catalogue: Catalogue, signal: AbortSignal): Promise<void> {
+  const models = await catalogue.models(signal);
+  if (models.some(({ id, build }) => id === BUILT_IN || build?.source === BUILT_IN)) return;
+  throw new ApiError('not_found', `This endpoint does not serve ${BUILT_IN}.`);
+}
 
 /** POST /page-key: exchanges the one-time code of the link that a local start prints for its key. */
 export const pageKey: RouteHandler = async (request, { env }) => {

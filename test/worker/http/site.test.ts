@@ -32,7 +32,7 @@ test('answers a browser with the page, whose files the Worker serves', async () 
 test('the page runs no inline script, no eval, and nothing of another host', async () => {
   const answer = await asBrowser();
   const policy = answer.headers.get('content-security-policy') ?? '';
-  expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self';");
+  expect(policy).toContain("default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self';");
   expect(policy).not.toMatch(/unsafe|\*|https?:/);
   expect(await answer.text()).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=|https?:/);
 });

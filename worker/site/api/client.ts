@@ -1,11 +1,27 @@
 import { failureOf, RequestFailure } from './request-failure.ts';
 
+/** A model in this browser, which answers completion requests. */
+export interface LocalServer {
+  /** What `model` names it. */
+  readonly id: string;
+  /**
+   * Answers a POST /v1/completions as the Worker does.
+   * @throws the signal's reason; TypeError if its thread has ended
+   */
+  readonly fetch: (body: string, dialect: string | null, signal?: AbortSignal) => Promise<Response>;
+}
+
+/** Ends the names of models in this browser. */
+export const LOCAL_SUFFIX = '@browser';
+
 /** How requests are authenticated and answered. */
 export interface Connection {
   /** API key; null = none. */
   readonly key: string | null;
   /** Null = the tenant's own dialect. */
   readonly dialect: string | null;
+  /** Null or absent = none is open. */
+  readonly local?: LocalServer | null;
 }
 
 export interface Model {
@@ -38,18 +54,34 @@ export async function send(
   if (body !== undefined) headers.set('content-type', 'application/json');
   let response: Response;
   try {
-    response = await fetch(path, {
-      headers,
-      method: method ?? (body === undefined ? 'GET' : 'POST'),
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
-    });
+    response = isLocal(body)
+      ? await sendLocally(connection, body, signal)
+      : await fetch(path, {
+          headers,
+          method: method ?? (body === undefined ? 'GET' : 'POST'),
+          ...(body !== undefined && { body: JSON.stringify(body) }),
+          ...(signal && { signal }),
+        });
   } catch (thrown) {
     signal?.throwIfAborted();
+    if (thrown instanceof RequestFailure) throw thrown;
     throw noResponse(thrown);
   }
   if (!response.ok) throw await failureOf(response);
   return response;
+}
+
+const isLocal = (body: unknown): body is { readonly model: string } =>
+  typeof body === 'object' && body !== null && 'model' in body && String(body.model).endsWith(LOCAL_SUFFIX);
+
+function sendLocally(
+  { local, dialect }: Connection,
+  body: { readonly model: string },
+  signal: AbortSignal | undefined,
+): Promise<Response> {
+  if (local?.id === body.model) return local.fetch(JSON.stringify(body), dialect, signal);
+  const message = `${body.model} is not open in this browser. Open it with Run here, or choose another model.`;
+  throw new RequestFailure('invalid-request', message, { param: 'model' });
 }
 
 /** Returns the failure of a request without a response. */

@@ -12,8 +12,15 @@ const OUT = path.join(ROOT, 'worker/site/dist');
 const PUBLIC = path.join(OUT, 'public');
 const STAMP = path.join(OUT, 'sources');
 
+/** What the model in the browser is made of. */
+const LOCAL_SOURCES = [
+  ...['engine', 'grammar', 'local', 'model', 'models', 'request', 'sampling', 'tokenizer'].map(
+    (folder) => `origin/${folder}/**`,
+  ),
+  ...['worker/dialects/**', 'worker/generation/format/**'],
+];
 /** What the result depends on. */
-const SOURCES = ['worker/site/**', 'shared/**', 'docs/**', 'package-lock.json'];
+const SOURCES = ['worker/site/**', 'shared/**', 'docs/**', 'package-lock.json', ...LOCAL_SOURCES];
 
 function sourcesHash(): string {
   const hash = createHash('sha256');

@@ -12,6 +12,12 @@ const LAZY_FILE_BYTES = 200 * 1024;
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const SITE = path.join(ROOT, 'worker/site');
 
+/** The Worker serves the files of the built-in model only where an origin has it, and knows them by name. */
+const assetFileNames = ({ originalFileNames }: { readonly originalFileNames: readonly string[] }): string => {
+  const [, model] = /origin\/models\/([^/]+)\//.exec(originalFileNames[0] ?? '') ?? [];
+  return model === undefined ? 'assets/[name]-[hash][extname]' : `assets/${model}-[name]-[hash][extname]`;
+};
+
 export default defineConfig({
   root: SITE,
   publicDir: false,
@@ -21,12 +27,16 @@ export default defineConfig({
     sizeBudget(FIRST_LOAD_BYTES, LAZY_FILE_BYTES),
   ],
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  worker: { format: 'es', rolldownOptions: { output: { assetFileNames } } },
   build: {
     target: 'es2023',
     // The Content-Security-Policy allows no data: addresses.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    rolldownOptions: { input: [path.join(SITE, 'index.html'), path.join(SITE, 'docs/index.html')] },
+    rolldownOptions: {
+      input: [path.join(SITE, 'index.html'), path.join(SITE, 'docs/index.html')],
+      output: { assetFileNames },
+    },
   },
 });

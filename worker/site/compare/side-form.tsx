@@ -31,7 +31,7 @@ export function SideForm({ state: { session, settings }, index }: SideFormProps)
         </span>
         <ModelSelect
           label={`Model of ${name}`}
-          offered={offeredModels(session.access.value)}
+          offered={offeredModels(session)}
           model={model}
           onChange={(id) => set({ model: id })}
         />

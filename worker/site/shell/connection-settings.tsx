@@ -3,8 +3,9 @@ import { offeredModels, useSession } from '../store/session.ts';
 
 /** The model of all views. */
 export function SharedModel() {
-  const { access, model } = useSession();
-  const offered = offeredModels(access.value);
+  const session = useSession();
+  const { model } = session;
+  const offered = offeredModels(session);
   const choose = (id: string) => (model.value = id);
   return <ModelSelect label="Model" offered={offered} model={model.value} onChange={choose} />;
 }

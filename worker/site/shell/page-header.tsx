@@ -3,6 +3,7 @@ import { useSession } from '../store/session.ts';
 import { SharedDialect, SharedModel } from './connection-settings.tsx';
 import { KeyDialog } from './key-dialog.tsx';
 import { addressOf, VIEW_TITLES, type ViewName } from './routes.ts';
+import { RunHereButton } from './run-here-button.tsx';
 import { switchTheme } from './theme.ts';
 
 /** The header of all pages: views, model, dialect, key and theme. The documentation is another document. */
@@ -32,6 +33,7 @@ export function PageHeader({ view }: { readonly view: ViewName | 'docs' }) {
       </nav>
       <div class="header-settings">
         {!isDocs && <SharedModel />}
+        {!isDocs && <RunHereButton />}
         {!isDocs && <SharedDialect />}
         <button type="button" class="button" onClick={() => (askForKey.value = true)}>
           <span class={`key-state ${state}`} aria-hidden="true" />

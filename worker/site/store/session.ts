@@ -1,7 +1,7 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import { type Connection, listModels, type Model, send } from '../api/client.ts';
+import { type Connection, type LocalServer, listModels, type Model, send } from '../api/client.ts';
 import { RequestFailure } from '../api/request-failure.ts';
 import type { TokenizedText } from '../api/whole-choices.ts';
 import { shareKey, takeLeftKey } from './key-handover.ts';
@@ -24,9 +24,11 @@ export const contextOf = (access: Access, id: string): number | null =>
 /** Returns whether a model's server can heal the end of a prompt, as far as it is known. */
 export const canHeal = (access: Access, id: string): boolean => modelOf(access, id)?.token_healing === true;
 
-/** Returns the ids of the models that the key may use, as far as they are known. */
-export const offeredModels = (access: Access): readonly string[] =>
-  access.state === 'accepted' ? access.models.map(({ id }) => id) : [];
+/** Returns the ids of the models that the key may use, as far as they are known, and of this browser's. */
+export const offeredModels = ({ access, local }: Pick<Session, 'access' | 'local'>): readonly string[] => [
+  ...(access.value.state === 'accepted' ? access.value.models.map(({ id }) => id) : []),
+  ...(local.value === null ? [] : [local.value.id]),
+];
 
 /** What all views share: the key, the model, the dialect and the display of tokens. */
 export interface Session {
@@ -37,6 +39,8 @@ export interface Session {
   /** Changes the key of this tab. @param keeps whether it is the one that this device keeps */
   readonly changeKey: (next: string | null, keeps: boolean) => void;
   readonly model: Signal<string>;
+  /** The model that runs in this browser; null = none. */
+  readonly local: Signal<LocalServer | null>;
   /** Null = the tenant's own dialect. */
   readonly dialect: Signal<string | null>;
   readonly connection: ReadonlySignal<Connection>;
@@ -106,7 +110,8 @@ export async function openSession(): Promise<Session> {
     storedSignal<string | null>('dialect', null),
     storedSignal<TokenDisplay>('token-display', { tint: 'background', whiteSpace: false }),
   ]);
-  const connection = computed(() => ({ key: key.value, dialect: dialect.value }));
+  const local = signal<LocalServer | null>(null);
+  const connection = computed(() => ({ key: key.value, dialect: dialect.value, local: local.value }));
   const access = signal<Access>({ state: 'no-key' });
   effect(() => {
     if (key.value === null) {
@@ -124,6 +129,7 @@ export async function openSession(): Promise<Session> {
     key,
     ...keys,
     model,
+    local,
     dialect,
     connection,
     access,

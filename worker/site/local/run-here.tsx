@@ -1,0 +1,136 @@
+import './run-here.css';
+import { type Signal, signal, useSignal } from '@preact/signals';
+import { Button } from '../controls/button.tsx';
+import { Dialog } from '../controls/dialog.tsx';
+import { type Session, useSession } from '../store/session.ts';
+import { droppedFiles, modelOf } from './dropped-files.ts';
+import { type Model, type Opening, openLocal } from './local-server.ts';
+
+/** As long as the page: the dialog may be closed meanwhile. */
+const opening: Signal<Opening | null> = signal(null);
+let end = (): void => {};
+
+const MEGABYTE = 1e6;
+const inMegabytes = (bytes: number): string => `${(bytes / MEGABYTE).toFixed(1)} MB`;
+
+function openModel(model: Model, { local, model: chosen }: Session): void {
+  end();
+  local.value = null;
+  opening.value = { state: 'loading', loaded: 0, total: 0 };
+  end = openLocal(model, (next) => {
+    opening.value = next;
+    local.value = next.state === 'open' ? next.server : null;
+    if (next.state === 'open') chosen.value = next.server.id;
+  });
+}
+
+function cancel({ local }: Session): void {
+  end();
+  local.value = null;
+  opening.value = null;
+}
+
+/** Opens a model in this browser: the built-in one, or one of the visitor. */
+export function RunHereDialog({ onClose }: { readonly onClose: () => void }) {
+  const session = useSession();
+  const refusal = useSignal<string | null>(null);
+  const openFiles = (files: readonly File[]) => {
+    try {
+      refusal.value = null;
+      openModel({ type: 'open', ...modelOf(files) }, session);
+    } catch (thrown) {
+      refusal.value = thrown instanceof Error ? thrown.message : String(thrown);
+    }
+  };
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    if (event.dataTransfer) void droppedFiles(event.dataTransfer).then(openFiles);
+  };
+  return (
+    <Dialog title="Run a model in this browser" class="run-here-dialog" onClose={onClose}>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the choice of files does the same by keyboard. */}
+      <div class="stack" onDragOver={(event) => event.preventDefault()} onDrop={drop}>
+        <p class="quiet">
+          Texts and completions do not leave this device. The built-in model and ONNX Runtime, 28 MB together,
+          are downloaded once. Once the model is open, this page needs no connection.
+        </p>
+        <State
+          opening={opening.value}
+          open={() => openModel({ type: 'open-built-in' }, session)}
+          cancel={() => cancel(session)}
+        />
+        <label class="field stack">
+          <span>
+            A model of your own, as continuo model build writes it: choose its directory, or drop it here
+          </span>
+          <input
+            type="file"
+            multiple
+            ref={(input) => input?.setAttribute('webkitdirectory', '')}
+            onChange={({ currentTarget }) => openFiles([...(currentTarget.files ?? [])])}
+          />
+        </label>
+        {refusal.value !== null && (
+          <p class="error-text" role="alert">
+            {refusal.value}
+          </p>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+interface StateProps {
+  readonly opening: Opening | null;
+  readonly open: () => void;
+  readonly cancel: () => void;
+}
+
+function State({ opening, open, cancel }: StateProps) {
+  if (opening === null) return <Button class="primary" text="Run continuo-mini here" onClick={open} />;
+  if (opening.state === 'failed') {
+    return (
+      <div class="stack" role="alert">
+        <p class="error-text">{opening.message}</p>
+        <Button class="primary" text="Try again" onClick={open} />
+      </div>
+    );
+  }
+  if (opening.state === 'loading') {
+    const { loaded, total } = opening;
+    const isLoaded = total > 0 && loaded >= total;
+    return (
+      <div class="stack" role="status">
+        {isLoaded ? (
+          <p>Opening the model</p>
+        ) : (
+          <p>
+            {inMegabytes(loaded)}
+            {total > 0 && ` of ${inMegabytes(total)}`}
+          </p>
+        )}
+        <progress aria-label="Download" max={total || 1} value={loaded} />
+        <Button text="Cancel" onClick={cancel} />
+      </div>
+    );
+  }
+  const { name, context, kept } = opening;
+  return (
+    <div class="stack" role="status">
+      <p>
+        <strong>{name}</strong> runs on the processor of this device: WebAssembly, one thread, {context}{' '}
+        tokens of context. WebGPU is not used.
+      </p>
+      <p class="quiet">
+        The same fields and seeds give the same text here at each run. A server rounds otherwise, so a token
+        whose probability is close to another one's may differ.
+      </p>
+      {kept === false && (
+        <p class="quiet">
+          This browser's storage is full or blocked. The next visit downloads the files again.
+        </p>
+      )}
+      <Button text="Stop running it" onClick={cancel} />
+    </div>
+  );
+}
