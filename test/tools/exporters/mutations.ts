@@ -52,10 +52,10 @@ const OBJECTS = [...FORMS, 'full_attention', 'sliding_attention'];
 const OUTPUTS = ['output_attentions', 'output_hidden_states', 'return_dict'];
 
 /**
- * Tokens in whose place transformers puts images and sounds, so that Gemma 4's texts may not have them. The
- * prompt has all tokens but the last.
+ * Tokens in whose place transformers puts images and sounds. In texts, Gemma 4 alone embeds them as padding,
+ * which no graph of a text model does. The prompt has all tokens but the last.
  */
-const PLACEHOLDERS = ['image_token_id', 'video_token_id', 'audio_token_id'];
+const PLACEHOLDER = /(image|video|audio)_token_id /;
 
 /** Families whose code is published beside their weights only: transformers cannot compute them. */
 const WITHOUT_CODE = /^(internlm2|minicpm)(-|$)/;
@@ -104,9 +104,10 @@ function mutationsOf(of: FamilyCase): Mutation[] {
 
 function changed(of: FamilyCase, config: Fields): Mutation[] {
   const { text_config: text, vision_config: _, ...others } = config;
-  const single = isObject(text)
+  const all = isObject(text)
     ? [...within('text_config', allChanges(text)), ...ownChanges(others)]
     : allChanges(config);
+  const single = all.filter(({ name }) => !(of.name.startsWith('gemma4') && PLACEHOLDER.test(name)));
   const random = randomNumbers(of.name.length);
   const pick = () => single[Math.floor(random() * single.length)]!;
   const pairs = Array.from({ length: single.length / 2 }, () => [pick(), pick()]);
@@ -152,7 +153,7 @@ const dropped = (name: string): Change => ({
 
 const ownChanges = (fields: Fields): Change[] =>
   Object.entries(fields)
-    .filter(([name]) => ![...OUTPUTS, ...PLACEHOLDERS, 'model_type'].includes(name))
+    .filter(([name]) => ![...OUTPUTS, 'model_type'].includes(name))
     .flatMap(([name, value]) => [
       dropped(name),
       set(name, null),
