@@ -163,19 +163,8 @@ export class PrefillRuns {
   }
 
   #nextChunk(prefill: PromptPrefill, chunks = this.#maxChunks): PrefillChunk {
-    const { slot, runnable, computed, wantedLogits, images, logitsFrom } = prefill;
-    const { prefillChunk: length, maxPromptLogits } = this.#runner.shape;
-    return prefillChunk(
-      slot,
-      runnable,
-      computed,
-      length,
-      chunks,
-      wantedLogits,
-      images,
-      logitsFrom,
-      maxPromptLogits,
-    );
+    const { prefillChunk: chunk, maxPromptLogits: maxLogits } = this.#runner.shape;
+    return prefillChunk(prefill, { chunk, chunks, maxLogits });
   }
 
   #row(logits: Float32Array, row: number): Float32Array {

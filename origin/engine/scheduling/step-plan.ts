@@ -18,27 +18,36 @@ function chunkEnd(computed: number, promptLength: number, chunk: number, chunks:
 /** Prompt positions whose logits the request needs. */
 export type WantedLogits = 'none' | 'last' | 'all';
 
-/**
- * Returns the prompt's next run.
- * @param computed positions whose KV is in the slot
- * @param chunk length of a chunk
- * @param chunks most chunks of the run; logits of all positions are computed chunk by chunk
- * @param images vectors that take the place of image tokens in the prompt
- * @param from first position whose logits are wanted, by default the first or the last. With `all`, its whole
- *   chunk gets logits, so that their bits do not depend on it
- * @param maxLogits most logits of a run with `all`
- */
-export function prefillChunk(
-  slot: number,
-  prompt: Int32Array,
-  computed: number,
-  chunk: number,
-  chunks: number,
-  wanted: WantedLogits,
-  images: readonly EmbeddedImage[] = [],
-  from = wanted === 'all' ? 0 : prompt.length - 1,
-  maxLogits = chunk,
-): PrefillChunk {
+/** What the next run of a prompt depends on. */
+export interface PromptProgress {
+  readonly slot: number;
+  /** The prompt, or what of it may be computed now. */
+  readonly runnable: Int32Array;
+  /** Positions whose KV is in the slot. */
+  readonly computed: number;
+  readonly wantedLogits: WantedLogits;
+  /**
+   * First position whose logits are wanted. With `all`, its whole chunk gets logits, so that their bits do not
+   * depend on it.
+   */
+  readonly logitsFrom: number;
+  /** Vectors that take the place of image tokens in the prompt. */
+  readonly images: readonly EmbeddedImage[];
+}
+
+interface RunLengths {
+  /** Positions of a chunk. */
+  readonly chunk: number;
+  /** Most chunks of a run. Logits of all positions are computed chunk by chunk. */
+  readonly chunks: number;
+  /** Most logits of a run that computes those of all positions; absent = a chunk's. */
+  readonly maxLogits?: number | undefined;
+}
+
+/** Returns the prompt's next run. */
+export function prefillChunk(progress: PromptProgress, lengths: RunLengths): PrefillChunk {
+  const { slot, runnable: prompt, computed, wantedLogits: wanted, logitsFrom: from, images } = progress;
+  const { chunk, chunks, maxLogits = chunk } = lengths;
   const endAfter = (most: number) => chunkEnd(computed, prompt.length, chunk, most);
   const several = wanted === 'all' ? endAfter(1) : endAfter(chunks);
   const hasMoreRows = wanted === 'last' && from < prompt.length - 1 && several > from;

@@ -25,7 +25,9 @@ describe('prefill chunks', () => {
           const seen: number[] = [];
           const logits: number[] = [];
           while (computed < length) {
-            const run = prefillChunk(3, prompt, computed, chunk, chunks, wanted, [], from);
+            const progress = { slot: 3, runnable: prompt, computed, images: [] };
+            const logitsOf = { wantedLogits: wanted, logitsFrom: from };
+            const run = prefillChunk({ ...progress, ...logitsOf }, { chunk, chunks });
             expect(run.start).toBe(computed);
             const end = run.start + run.tokens.length;
             expect(run.start % chunk === 0 || run.tokens.length === 1).toBe(true);
