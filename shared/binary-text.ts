@@ -1,4 +1,4 @@
-/** Bytes as text, alike in Node, workerd and browsers. */
+/** Bytes as text, with the functions that Node, workerd and browsers share. */
 
 const utf8 = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
 

@@ -27,7 +27,7 @@ interface Loop {
 
 /**
  * Calls the object of one tenant for an isolate, until the isolate holds nothing of its budgets. I/O belongs
- * to a single request: every call is made by a request, no request waits for the call of another, and the
+ * to a single request, so every call is made by a request, and no request waits for the call of another. The
  * loop of regular calls is the background work of one request at a time.
  */
 export class ObjectLink {

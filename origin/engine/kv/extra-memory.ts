@@ -10,9 +10,9 @@ interface Owner {
 
 /**
  * Memory that some chunks of the prefix store have beside their KV, in the field `K`: a row of logits, or a
- * state. If there is no room, that of least worth is given to the next chunk: each use adds its worth once
- * more, and what was given away lowers all that were used before (greedy dual size frequency). Of equal
- * ranks, the least recently used one is given.
+ * state. If there is no room, the memory of lowest rank is given to the next chunk (greedy dual size
+ * frequency). Each use adds its worth to a rank. What was given away lowers the ranks of all that were used
+ * before. Of equal ranks, the least recently used one is given.
  */
 export class ExtraMemory<K extends string, T> {
   readonly #key: K;

@@ -26,8 +26,8 @@ const LIBRARY_NAMES: Partial<Record<NodeJS.Platform, string>> = {
 const LINUX_LIBRARY = 'libonnxruntime.so.1';
 /**
  * ONNX Runtime reports models and machine to Microsoft unless the first is set. The second replaces its tiled
- * attention on the CPU, whose single rows do without AVX: a decode run of 16 rows at position 300 then takes
- * 8 to 13 % less time, if the graph's scale of attention is 1.
+ * attention on the CPU, which computes single rows without AVX. A decode run of 16 rows at position 300 then
+ * takes 8 to 13 % less time, if the graph's scale of attention is 1.
  */
 const VARIABLES = ['ORT_DISABLE_TELEMETRY', 'ORT_GQA_DISABLE_FLASH_ATTENTION'] as const;
 

@@ -26,7 +26,7 @@ export interface RunnerOptions {
 
 /**
  * Most rows of logits of a prompt's run on a device. 512 rows of 128,256 tokens would be 262 MB outside of
- * the runner's memory, and their logprobs would delay running streams by 100 ms instead of 6.
+ * the runner's memory. By estimate, their logprobs would delay running streams by 100 ms, and 32 rows by 6.
  */
 export const MAX_PROMPT_LOGITS = 32;
 

@@ -4,7 +4,7 @@ import { fieldsOf, graphFields, PREFIX, withGraph } from '../onnx/onnx-patch.ts'
 import { encodeInteger, encodeMessage, encodeString } from '../onnx/wire-format.ts';
 
 /**
- * Decodes weights in 8-bit blocks once, for ONNX Runtime's WebAssembly: it has no kernel for them, decodes
+ * Decodes weights in 8-bit blocks once, for ONNX Runtime's WebAssembly. It has no kernel for them: it decodes
  * all of them at each run, and does not round activations as a server does. So here the graph rounds them, to
  * 8 bits per block, and results differ from a server's by the order of sums only. A token of the built-in
  * model takes a ninth of the time.
