@@ -15,6 +15,7 @@ const PATHS = {
   scissors: 'M4 5.5h8M6.5 5.5v-2h3v2M5 5.5l.5 8h5l.5-8',
   tag: 'M2.5 2.5h5l6 6-5 5-6-6zM5.5 5.5h.01',
   plus: 'M8 3v10M3 8h10',
+  device: 'M2.5 3.5h11v7h-11zM1 13h14',
   retry: 'M13 8a5 5 0 1 1-1.5-3.5M13 2v3h-3',
 } as const;
 

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentType } from 'preact';
-import { Button } from '../controls/button.tsx';
+import { IconButton } from '../controls/button.tsx';
 
 /** Opens the dialog of models in this browser, which is loaded at the first click. */
 export function RunHereButton() {
@@ -10,7 +10,9 @@ export function RunHereButton() {
   };
   return (
     <>
-      <Button class="run-here" text="Run here" onClick={() => void open()} />
+      <IconButton class="run-here" icon="device" name="Run here" onClick={() => void open()}>
+        <span>Run here</span>
+      </IconButton>
       {loaded.value && <loaded.value.Dialog onClose={() => (loaded.value = null)} />}
     </>
   );
