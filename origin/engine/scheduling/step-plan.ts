@@ -27,8 +27,8 @@ export interface PromptProgress {
   readonly computed: number;
   readonly wantedLogits: WantedLogits;
   /**
-   * First position whose logits are wanted. With `all`, its whole chunk gets logits, so that their bits do not
-   * depend on it.
+   * First position whose logits are wanted. With `all`, its whole chunk gets logits, so that their bits do
+   * not depend on it.
    */
   readonly logitsFrom: number;
   /** Vectors that take the place of image tokens in the prompt. */
