@@ -7,7 +7,7 @@ import { button, PROMPT, shown, status, textOf } from './playground-page.ts';
 
 const words = (count: number) => Array.from({ length: count }, (_, index) => ` w${index}`);
 
-test('a long text changes at most once per frame, is stored while it is streamed, and survives a reload at its last token', async ({
+test('a long text changes at most once per frame, is replaced by what is typed over it, is stored while it is streamed, and survives a reload at its last token', async ({
   visit,
   onTestFinished,
 }) => {
@@ -44,6 +44,12 @@ test('a long text changes at most once per frame, is stored while it is streamed
   // A change, and once more for its measures.
   expect(counts.changes).toBeLessThanOrEqual(2 * counts.frames! + 2);
 
+  await textOf(page).click({ position: { x: 8, y: 8 } });
+  await page.keyboard.press('ControlOrMeta+a');
+  await page.keyboard.press('N');
+  await expect.poll(() => shown(page)).toBe('N');
+  await page.keyboard.press('ControlOrMeta+z');
+  await expect.poll(() => shown(page)).toBe(PROMPT + slow.join(''));
   await typeInto(textOf(page), PROMPT);
   const reloaded = page.waitForEvent('load');
   await page.evaluate(() => {
