@@ -1,5 +1,6 @@
 import { begin } from '@continuo/limits/hold.ts';
 import { NO_USAGE } from '@continuo/limits/usage/usage-record.ts';
+import { bytesOfUnits } from '@continuo/shared/binary-text.ts';
 import {
   publicDetokenizeResponse,
   publicTokenizeResponse,
@@ -142,7 +143,7 @@ function readNativeTokenize(body: JsonBody): Reading {
 
 /** Returns the text of a token, or its bytes if they are not whole characters. */
 function pieceOf(bytes: string): string | number[] {
-  const units = Uint8Array.from(bytes, (unit) => unit.charCodeAt(0));
+  const units = bytesOfUnits(bytes);
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(units);
   } catch {

@@ -1,5 +1,6 @@
 import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
+import { unitsOf } from '@continuo/shared/binary-text.ts';
 import type { DetokenizeResult, TokenizeResult } from '@continuo/shared/tokenization.ts';
 import { bytesOf } from './token-bytes.ts';
 import { Tokenizer } from './tokenizer.ts';
@@ -18,7 +19,7 @@ const utf8 = new TextEncoder();
 const json = (value: TokenizeResult | DetokenizeResult) => utf8.encode(JSON.stringify(value));
 
 /** One code unit per byte. */
-const bytesOfToken = (id: number): string => String.fromCharCode(...bytesOf(tokenizer.tokenBytes, id));
+const bytesOfToken = (id: number): string => unitsOf(bytesOf(tokenizer.tokenBytes, id));
 
 function resultOf(job: TokenizerJob): Int32Array<ArrayBuffer> | Uint8Array<ArrayBuffer> | number {
   if (job.kind === 'detokenize') {

@@ -1,3 +1,5 @@
+import { base64Of, bytesOfUnits } from '@continuo/shared/binary-text.ts';
+
 /** Sends signed events to HTTP endpoints of others, as Standard Webhooks describe it. */
 
 export interface Delivery {
@@ -24,24 +26,20 @@ async function hmac(secret: Uint8Array, text: string): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(text)));
 }
 
-const base64 = (bytes: Uint8Array): string => btoa(String.fromCharCode(...bytes));
-
 /** Returns the secret of a tenant's webhook: it differs for each tenant, and no database holds it. */
 export const tenantSecret = async (secret: string, tenantId: string): Promise<string> =>
-  `whsec_${base64(await hmac(encoder.encode(secret), `webhook ${tenantId}`))}`;
+  `whsec_${base64Of(await hmac(encoder.encode(secret), `webhook ${tenantId}`))}`;
 
 /** Returns the bytes of a secret. One without the usual prefix is text. */
 const secretBytes = (secret: string): Uint8Array =>
-  secret.startsWith('whsec_')
-    ? Uint8Array.from(atob(secret.slice('whsec_'.length)), (unit) => unit.charCodeAt(0))
-    : encoder.encode(secret);
+  secret.startsWith('whsec_') ? bytesOfUnits(atob(secret.slice('whsec_'.length))) : encoder.encode(secret);
 
 /** Returns the signature of an event: `v1,` and the HMAC-SHA256 of id, Unix seconds and body. */
 const signatureOf = async (
   { id, body }: Pick<Delivery, 'id' | 'body'>,
   secret: string,
   seconds: number,
-): Promise<string> => `v1,${base64(await hmac(secretBytes(secret), `${id}.${seconds}.${body}`))}`;
+): Promise<string> => `v1,${base64Of(await hmac(secretBytes(secret), `${id}.${seconds}.${body}`))}`;
 
 /** Sends an event once. Returns whether the endpoint has taken it. Follows no redirect. Never fails. */
 export async function send(delivery: Delivery, now: number): Promise<boolean> {

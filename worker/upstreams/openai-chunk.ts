@@ -1,3 +1,4 @@
+import { unitsOf } from '@continuo/shared/binary-text.ts';
 import type { TokenLogprob, TopLogprob } from '@continuo/shared/generation.ts';
 import * as z from 'zod';
 
@@ -94,7 +95,7 @@ function bytesOfName(name: string): string {
       .slice('bytes:'.length)
       .replaceAll(/\\x([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
-  return Array.from(encoder.encode(name), (byte) => String.fromCharCode(byte)).join('');
+  return unitsOf(encoder.encode(name));
 }
 
 /** Numbers the tokens of servers that send no ids: equal bytes have equal numbers within one response. */

@@ -1,3 +1,4 @@
+import { bytesOfUnits } from '@continuo/shared/binary-text.ts';
 import { BLOCK_SIZE } from '../../model/sparse-logits.ts';
 import { KERNEL_MODULE } from './block-kernel-binary.ts';
 
@@ -38,7 +39,7 @@ interface WebAssemblyApi {
 const { Module, Instance, Memory } = (globalThis as unknown as { readonly WebAssembly: WebAssemblyApi })
   .WebAssembly;
 
-const blockKernel = new Module(Uint8Array.from(atob(KERNEL_MODULE), (character) => character.charCodeAt(0)));
+const blockKernel = new Module(bytesOfUnits(atob(KERNEL_MODULE)));
 
 /** An arena as another thread needs it. */
 export interface ArenaShare {
