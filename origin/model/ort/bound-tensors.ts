@@ -61,6 +61,17 @@ export interface RunBinding {
   [Symbol.dispose](): void;
 }
 
+/** Binds tensors. If one fails, the binding is disposed. */
+export function boundTo<B extends RunBinding>(binding: B, bind: (binding: B) => void): B {
+  try {
+    bind(binding);
+    return binding;
+  } catch (error) {
+    binding.dispose();
+    throw error;
+  }
+}
+
 /** The part of a session that runners use. */
 export interface RunSession {
   readonly api: HostMemory;

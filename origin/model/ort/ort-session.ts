@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { DeviceTurns } from '../../process/engine-locks.ts';
 import { RunTerminated } from '../model-runner.ts';
-import type { Pointer, RunBinding, RunSession } from './bound-tensors.ts';
+import { boundTo, type Pointer, type RunBinding, type RunSession } from './bound-tensors.ts';
 import { OrtBinding } from './ort-binding.ts';
 import type { OrtApi } from './ort-capi.ts';
 import { appendProvider, type OrtDevice, OrtDeviceMemory } from './ort-device.ts';
@@ -107,14 +107,7 @@ export class OrtSession {
 
   /** Creates a binding and binds its tensors. If one fails, the binding is disposed. */
   bound(bind: (binding: RunBinding) => void): OrtBinding {
-    const binding = this.createBinding();
-    try {
-      bind(binding);
-      return binding;
-    } catch (error) {
-      binding.dispose();
-      throw error;
-    }
+    return boundTo(this.createBinding(), bind);
   }
 
   /** Runs on the calling thread. */

@@ -1,5 +1,5 @@
 import { RunTerminated } from '../model-runner.ts';
-import type { BoundTensor, RunBinding, RunSession } from '../ort/bound-tensors.ts';
+import { type BoundTensor, boundTo, type RunBinding, type RunSession } from '../ort/bound-tensors.ts';
 import type { WasmRuntime } from './wasm-runtime.ts';
 
 const ALL_OPTIMIZATIONS = 99;
@@ -61,14 +61,7 @@ export class WasmSession implements RunSession {
   }
 
   bound(bind: (binding: WasmBinding) => void): WasmBinding {
-    const binding = new WasmBinding(this.api);
-    try {
-      bind(binding);
-      return binding;
-    } catch (error) {
-      binding.dispose();
-      throw error;
-    }
+    return boundTo(new WasmBinding(this.api), bind);
   }
 
   run(binding: WasmBinding): void {
