@@ -62,13 +62,22 @@ export class ExtraMemory<K extends string, T> {
   /** Returns memory, or that of the chunk with the lowest rank. Null without room or memory. */
   take(): T | null {
     const memory = this.#pool.take();
-    if (memory !== null || this.#owners.size === 0) return memory;
-    const [lowest, { rank }] = [...this.#owners].reduce((best, one) =>
-      one[1].rank < best[1].rank ? one : best,
-    );
-    this.#floor = rank;
+    const lowest = memory === null ? this.#lowest() : null;
+    if (lowest === null) return memory;
+    this.#floor = this.#owners.get(lowest)!.rank;
     this.drop(lowest);
     return this.#pool.take();
+  }
+
+  #lowest(): Record<K, T | null> | null {
+    let lowest: Record<K, T | null> | null = null;
+    let least = Infinity;
+    for (const [chunk, { rank }] of this.#owners) {
+      if (rank < least) [lowest, least] = [chunk, rank];
+      // No rank is below the floor.
+      if (least === this.#floor) break;
+    }
+    return lowest;
   }
 
   give(memory: T): void {
