@@ -16,7 +16,7 @@ import { WasmSession } from './wasm-session.ts';
 /** The graph of a built model. */
 export const GRAPH = 'model.onnx';
 
-/** As on a server's CPU, so that prompts are split alike and have the same bits. */
+/** The chunk of a server's CPU, so that prompts have the same splits. */
 const PREFILL_CHUNK = 32;
 /** Sequences that run together: the choices of one request. */
 const SLOTS = 4;

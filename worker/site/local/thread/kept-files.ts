@@ -8,8 +8,9 @@ export interface Fetched {
   readonly kept: boolean;
 }
 
-/** Null where storage is blocked. */
-const openCache = (): Promise<Cache | null> => caches.open(CACHE).catch(() => null);
+/** Null where storage is blocked, and on pages from another host over plain HTTP, which have none. */
+const openCache = async (): Promise<Cache | null> =>
+  'caches' in self ? caches.open(CACHE).catch(() => null) : null;
 
 /**
  * Returns the files at these addresses.

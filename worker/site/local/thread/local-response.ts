@@ -6,6 +6,7 @@ import {
   type GenerationRequest,
   PROTOCOL_VERSION,
 } from '@continuo/shared/generation.ts';
+import { toHex } from '@continuo/shared/signing.ts';
 import { UsageTally } from '@continuo/shared/usage.ts';
 import { DIALECTS, OWN } from '@continuo/worker/dialects/dialect.ts';
 import type { ParsedCompletion } from '@continuo/worker/dialects/parsed-completion.ts';
@@ -44,7 +45,7 @@ export async function respond(
     const parsed = parseCompletion(JSON.parse(body), rules, BOUNDS, {});
     const created = Math.floor(Date.now() / 1_000);
     const envelope = {
-      id: `cmpl-${crypto.randomUUID()}`,
+      id: `cmpl-${toHex(crypto.getRandomValues(new Uint8Array(16)))}`,
       created,
       model: parsed.response.model,
       fingerprint,

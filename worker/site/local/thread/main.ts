@@ -5,6 +5,7 @@ import graphUrl from '@continuo/origin/models/continuo-mini/model.onnx?url';
 import weightsUrl from '@continuo/origin/models/continuo-mini/model.onnx.data?url';
 import tokenizerUrl from '@continuo/origin/models/continuo-mini/tokenizer.json?url';
 import tokenizerConfigUrl from '@continuo/origin/models/continuo-mini/tokenizer_config.json?url';
+import { toHex } from '@continuo/shared/signing.ts';
 import createModule from 'onnxruntime-web/ort-wasm-simd-threaded.mjs';
 import wasmUrl from 'onnxruntime-web/ort-wasm-simd-threaded.wasm?url';
 import { MODEL_BYTES, RUNTIME_BYTES } from '../download-sizes.ts';
@@ -84,11 +85,12 @@ async function open(message: Extract<ToThread, { type: 'open' | 'open-built-in' 
   }
 }
 
-/** Equal files give equal texts, with equal seeds. */
+/** Equal files give equal texts, with equal seeds. Pages from another host over plain HTTP cannot hash. */
 async function hashOf(files: ModelFiles): Promise<string> {
+  if (!isSecureContext) return 'unknown';
   const all = new Blob([...files.values()].map((content) => new Uint8Array(content)));
   const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', await all.arrayBuffer()));
-  return Array.from(hash.subarray(0, 6), (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return toHex(hash.subarray(0, 6));
 }
 
 async function answer({ id, body, dialect }: Extract<ToThread, { type: 'request' }>): Promise<void> {
