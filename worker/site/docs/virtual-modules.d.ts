@@ -16,7 +16,7 @@ declare module 'virtual:guide/name' {
   };
 }
 
-declare module 'virtual:guide-index' {
-  /** The search index of all guides as JSON. */
-  export const INDEX: string;
+declare module 'virtual:guide-places' {
+  /** The sections of all guides. */
+  export const PLACES: readonly import('./search/search-options.ts').Found[];
 }

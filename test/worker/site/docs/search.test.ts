@@ -2,7 +2,7 @@ import path from 'node:path';
 import MiniSearch from 'minisearch';
 import { expect, test } from 'vitest';
 import { readGuides } from '../../../../worker/site/build/guides.ts';
-import { searchIndexOf } from '../../../../worker/site/build/guides-module.ts';
+import { placesOfGuides } from '../../../../worker/site/build/guides-module.ts';
 import { placesOf } from '../../../../worker/site/docs/search/search.ts';
 import {
   type Found,
@@ -12,7 +12,8 @@ import {
 import { publicDocument } from './public-document.ts';
 
 const DOCS = path.resolve(import.meta.dirname, '../../../../docs');
-const index = MiniSearch.loadJSON<Found>(searchIndexOf(readGuides(DOCS)), SEARCH_OPTIONS);
+const index = new MiniSearch<Found>(SEARCH_OPTIONS);
+index.addAll(placesOfGuides(readGuides(DOCS)));
 index.addAll(placesOf(await publicDocument(), 'api'));
 
 /** What people ask, and write wrong, and what answers it: a guide, a guide's section, or an operation. */

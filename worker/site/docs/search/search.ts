@@ -9,10 +9,14 @@ export interface Search {
   find(query: string): FoundPlace[];
 }
 
-/** Loads the index of the guides and adds the operations of the documents that the page has loaded. */
+/**
+ * Indexes the sections of the guides, and later the operations of the documents that the page has loaded. An
+ * index made by the build would be twice as large as the texts.
+ */
 export async function openSearch(docs: DocsState): Promise<Search> {
-  const { INDEX } = await import('virtual:guide-index');
-  const index = MiniSearch.loadJSON<Found>(INDEX, SEARCH_OPTIONS);
+  const { PLACES } = await import('virtual:guide-places');
+  const index = new MiniSearch<Found>(SEARCH_OPTIONS);
+  await index.addAllAsync(PLACES);
   const added = new Set<OpenApiDocument>();
   const addDocuments = () => {
     for (const api of ['api', 'admin'] as const) {
