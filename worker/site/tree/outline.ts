@@ -33,27 +33,3 @@ function descendants(tree: Tree, id: NodeId): number {
   for (const _ of walk(tree, id)) count += 1;
   return count;
 }
-
-/** The part of a long list that is rendered. */
-export interface RowWindow {
-  /** Index of the first rendered row, and the index after the last one. */
-  readonly start: number;
-  readonly end: number;
-}
-
-/** Rows rendered above and below the visible ones, so that a fast scroll shows no gap. */
-const OVERSCAN = 8;
-
-/** @param scroll, height, rowHeight in pixels */
-export function rowWindow(count: number, scroll: number, height: number, rowHeight: number): RowWindow {
-  const first = Math.floor(scroll / rowHeight) - OVERSCAN;
-  const last = Math.ceil((scroll + height) / rowHeight) + OVERSCAN;
-  const end = Math.min(count, Math.max(0, last));
-  return { start: Math.min(Math.max(0, first), end), end };
-}
-
-/** Returns the scroll position that shows a row and is nearest to the present one, in pixels. */
-export function scrollToRow(index: number, scroll: number, height: number, rowHeight: number): number {
-  const top = index * rowHeight;
-  return Math.min(top, Math.max(scroll, top + rowHeight - height));
-}

@@ -39,7 +39,7 @@ function textDialogs(editor: TreeEditor): TextDialogs {
 }
 
 /** A branch does not repeat the text before it. */
-const NO_BRANCH_FIELDS = ['echo', 'echo_last'];
+const NO_BRANCH_FIELDS = ['echo', 'echo_last', 'n'];
 
 /** The dialog that is open, if any. */
 export function TreeDialogs({ state, editor }: OpenTreeProps) {

@@ -1,7 +1,7 @@
 import { useLayoutEffect, useMemo } from 'preact/hooks';
+import { scrollToRow, useScroller } from '../controls/scroller.ts';
 import { GRAPH, type GraphNode, graphLayout } from './graph-layout.ts';
-import { scrollToRow } from './outline.ts';
-import { idOf, NodeRow, type OutlineProps, useScroller } from './tree-outline.tsx';
+import { idOf, NodeRow, type OutlineProps } from './tree-outline.tsx';
 
 /** Pixels around the visible part that are rendered as well. */
 const OVERSCAN = 200;

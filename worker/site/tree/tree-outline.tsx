@@ -1,8 +1,8 @@
-import { useSignal } from '@preact/signals';
 import type { CSSProperties } from 'preact';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
+import { rowWindow, scrollToRow, useScroller } from '../controls/scroller.ts';
 import { meanLogprob, percentOf, tintClass } from '../tokens/probability.ts';
-import { type OutlineRow, rowWindow, scrollToRow } from './outline.ts';
+import type { OutlineRow } from './outline.ts';
 import type { NodeId } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';
 
@@ -16,27 +16,6 @@ export const idOf = (node: NodeId) => `tree-node-${node}`;
 export interface OutlineProps {
   readonly editor: TreeEditor;
   readonly growing: ReadonlySet<NodeId>;
-}
-
-/** An element that takes the focus and scrolls, and its visible part in pixels. */
-export function useScroller() {
-  const scroller = useRef<HTMLDivElement>(null);
-  const view = useSignal({ top: 0, left: 0, width: 0, height: 0 });
-  useLayoutEffect(() => {
-    const element = scroller.current!;
-    const measure = () => {
-      const { scrollTop: top, scrollLeft: left, clientWidth: width, clientHeight: height } = element;
-      view.value = { top, left, width, height };
-    };
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    element.addEventListener('scroll', measure, { passive: true });
-    // The observer answers after the first paint, which would show few rows.
-    measure();
-    element.focus({ preventScroll: true });
-    return () => observer.disconnect();
-  }, []);
-  return { scroller, view: view.value };
 }
 
 /** The tree as a list of rows. Renders only the visible ones. */

@@ -1,3 +1,4 @@
+import { saveFile } from '../../controls/save-file.ts';
 import type { Tree } from '../tree.ts';
 import { ImportError } from './json-reader.ts';
 
@@ -10,11 +11,8 @@ export async function saveAsFile(tree: Tree, format: 'json' | 'md'): Promise<voi
     format === 'json'
       ? [(await import('./tree-json.ts')).exportJson(tree), 'application/json']
       : [(await import('./tree-markdown.ts')).exportMarkdown(tree), 'text/markdown'];
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = `${tree.name.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '') || 'tree'}.${format}`;
-  link.click();
-  URL.revokeObjectURL(link.href);
+  const name = tree.name.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '') || 'tree';
+  saveFile(`${name}.${format}`, new Blob([text], { type }));
 }
 
 /** Asks for an exported tree. Resolves with null if the visitor chooses no file. */
