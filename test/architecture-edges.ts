@@ -186,7 +186,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     worker/site/store worker/site/tree
   `),
   'worker/site/store': words('worker/site/api'),
-  'worker/site/tokens': words('worker/site/api worker/site/store'),
+  'worker/site/tokens': words('shared worker/site/api worker/site/controls worker/site/store'),
   'worker/site/tree': words(`
     worker/site/api worker/site/controls worker/site/copy worker/site/playground worker/site/store
     worker/site/tokens

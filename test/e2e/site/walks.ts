@@ -125,6 +125,7 @@ async function walkDialogs(site: SitePage, appearance: Appearance): Promise<void
   await button(page, 'More').click();
   await checkControls(site, appearance, 'more');
   await page.getByRole('button', { name: 'Copy as code…' }).click();
+  await page.getByRole('dialog').waitFor();
   await checkControls(site, appearance, 'copy');
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: /^Key/ }).click();

@@ -107,6 +107,13 @@ export async function openPage(
 
 /** Gives each completion that has no seed one of its own, so that runs sample the same texts. */
 async function seedSampling(context: BrowserContext): Promise<void> {
+  // The playground draws seeds by itself.
+  await context.addInitScript((first) => {
+    let next = first;
+    const draw = crypto.getRandomValues.bind(crypto);
+    crypto.getRandomValues = (array) =>
+      array instanceof Uint32Array && array.length === 1 ? array.fill(next++) : draw(array);
+  }, TEST_SEED);
   let seed = TEST_SEED;
   await context.route('**/v1/completions', (route) => {
     const body: { seed?: number } = route.request().postDataJSON();

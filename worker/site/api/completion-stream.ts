@@ -49,9 +49,13 @@ export type StreamUpdate =
       readonly finishReason: string | null;
       readonly stopReason: string | number | null;
     }
-  | { readonly type: 'usage'; readonly usage: Usage };
+  | { readonly type: 'usage'; readonly usage: Usage }
+  /** Before the first choice. */
+  | { readonly type: 'identity'; readonly id: string; readonly fingerprint: string | null };
 
 interface Chunk {
+  readonly id?: string;
+  readonly system_fingerprint?: string | null;
   readonly choices: readonly {
     readonly index: number;
     readonly text: string;
@@ -132,9 +136,16 @@ export function limitsOf(headers: Headers): RemainingLimits {
   return { requests: read('requests'), tokens: read('tokens') };
 }
 
+/** Returns the body of a request for a stream. */
+export const streamedBody = (body: Readonly<Record<string, unknown>>): Record<string, unknown> => ({
+  ...body,
+  stream: true,
+  stream_options: { include_usage: true },
+});
+
 /**
  * Sends a completion request as a stream and yields what arrives.
- * @param body request fields; `stream` and `stream_options` are added
+ * @param body request fields; those of a stream are added
  * @throws RequestFailure, also for an error event and for a stream that ends early; the signal's reason if it
  *   is aborted
  */
@@ -143,13 +154,13 @@ export async function* streamCompletion(
   body: Readonly<Record<string, unknown>>,
   signal: AbortSignal,
 ): AsyncGenerator<StreamUpdate> {
-  const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
-  const response = await send(connection, '/v1/completions', { body: streamed, signal });
+  const response = await send(connection, '/v1/completions', { body: streamedBody(body), signal });
   const requestId = response.headers.get('x-request-id');
   yield { type: 'start', limits: limitsOf(response.headers), requestId };
   const decoder = new TextDecoder();
   const events = new SseDecoder();
   const reader = response.body!.getReader();
+  let isNamed = false;
   try {
     for (;;) {
       const { done, value } = await reader.read();
@@ -159,6 +170,9 @@ export async function* streamCompletion(
         const chunk: unknown = JSON.parse(payload);
         const error = errorOf(chunk);
         if (error !== null) throw streamFailure(error, requestId);
+        const { id, system_fingerprint: fingerprint = null } = chunk as Chunk;
+        if (!isNamed && id !== undefined) yield { type: 'identity', id, fingerprint };
+        isNamed = true;
         yield* updatesOf(chunk as Chunk);
       }
     }

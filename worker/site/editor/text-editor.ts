@@ -20,6 +20,7 @@ import {
 import type { TokenDisplay } from '../store/session.ts';
 import { leadOf, type PlacedTokens } from '../tokens/placed-tokens.ts';
 import { signOf, UNSEEN_IN_LINE } from '../tokens/white-space.ts';
+import { type BesideChange, besideHistory, changeBeside } from './beside-history.ts';
 import { insertionMark, markPosition, placeMark } from './insertion-mark.ts';
 import { editorTheme, openEditor } from './shadow-editor.ts';
 import { addTokens, placedTokens, selectTokens, tokensAt, tokenTints } from './token-marks.ts';
@@ -71,6 +72,7 @@ export class TextEditor {
           typingOver,
           tokenTints,
           insertionMark,
+          besideHistory,
           editorTheme,
           measure,
           this.#readOnly.of([]),
@@ -104,10 +106,17 @@ export class TextEditor {
     return this.#view.state.selection.main.head;
   }
 
-  /** Replaces the whole text, as one step of the history. */
-  setText(text: string, tokens: readonly PlacedTokens[] = []): void {
+  /**
+   * Replaces the whole text, as one step of the history.
+   * @param beside what changes with it, and is undone with it
+   */
+  setText(text: string, tokens: readonly PlacedTokens[] = [], beside?: BesideChange): void {
     this.beginStep();
-    this.replace(0, this.#view.state.doc.length, text);
+    this.#view.dispatch({
+      changes: { from: 0, to: this.#view.state.doc.length, insert: text },
+      annotations: this.#stepAnnotations(),
+      ...(beside && { effects: changeBeside.of(beside) }),
+    });
     this.#view.dispatch({ effects: addTokens.of(tokens), selection: { anchor: text.length } });
   }
 

@@ -20,20 +20,26 @@ import { jointLogprob, TINT_LEVELS, tintClass } from '../tokens/probability.ts';
 export const addTokens = StateEffect.define<readonly PlacedTokens[]>({
   map: (placed, changes) =>
     placed
-      .map(({ from, to, tokens }) => ({
-        from: changes.mapPos(from, 1),
-        to: changes.mapPos(to, -1),
-        tokens,
+      .map((place) => ({
+        ...place,
+        from: changes.mapPos(place.from, 1),
+        to: changes.mapPos(place.to, -1),
       }))
       .filter(({ from, to }) => from < to),
 });
 /** Outlines one range; null outlines none. */
 export const selectTokens = StateEffect.define<{ readonly from: number; readonly to: number } | null>();
 
-function tint({ from, to, tokens }: PlacedTokens) {
+function tint({ from, to, tokens, run }: PlacedTokens) {
   const name = tokens[0]!.name;
   const lead = to - from === name.length ? leadOf(name) : 0;
-  const mark = Decoration.mark({ class: tintClass(jointLogprob(tokens)), inclusive: false, tokens, lead });
+  const mark = Decoration.mark({
+    class: tintClass(jointLogprob(tokens)),
+    inclusive: false,
+    tokens,
+    lead,
+    run,
+  });
   // The view compares all marks of a line at each change of it. Comparing their attributes took a third of
   // its time.
   mark.eq = (value) => value === mark;
@@ -93,11 +99,18 @@ const selection = StateField.define<RangeSet<Decoration>>({
   provide: (field) => EditorView.decorations.from(field),
 });
 
+const placeOf = (from: number, to: number, { spec: { lead, tokens, run } }: Decoration): PlacedTokens => ({
+  from: from - lead,
+  to,
+  tokens,
+  ...(run !== undefined && { run }),
+});
+
 /** Returns the tinted tokens that end after a position, in the order of the text. */
 export function placedTokens(state: EditorState, start = 0): PlacedTokens[] {
   const placed: PlacedTokens[] = [];
   state.field(tokenMarks).between(start, state.doc.length, (from, to, mark) => {
-    if (to > start) placed.push({ from: from - mark.spec.lead, to, tokens: mark.spec.tokens });
+    if (to > start) placed.push(placeOf(from, to, mark));
   });
   return placed;
 }
@@ -112,8 +125,7 @@ const tintHistory = invertedEffects.of(({ docChanged, changes, startState }) => 
 export function tokensAt(state: EditorState, position: number): PlacedTokens | null {
   let place: PlacedTokens | null = null;
   state.field(tokenMarks).between(position, position, (from, to, mark) => {
-    if (from <= position && position < to)
-      place = { from: from - mark.spec.lead, to, tokens: mark.spec.tokens };
+    if (from <= position && position < to) place = placeOf(from, to, mark);
   });
   return place;
 }

@@ -1,17 +1,15 @@
 import { useSignal } from '@preact/signals';
 import { Button, IconButton, UndoButtons } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
-import { CopyDialog } from '../copy/copy-dialog.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { ParametersPanel } from './parameters-panel.tsx';
-import { bodyOf, complete, presetOf, usePlayground } from './playground-state.ts';
+import { complete, presetOf, showRun, usePlayground } from './playground-state.ts';
 import { StatusLine } from './status-line.tsx';
 
 export function ActionBar() {
   const state = usePlayground();
-  const { generation, editor, isRunning, content, parameters } = state;
+  const { generation, editor, isRunning, content, parameters, dialog, runs } = state;
   const sheetOpen = useSignal(false);
-  const copyOpen = useSignal(false);
   const isReady = editor.value !== null && content.value.text !== '';
   return (
     <div class="action-bar">
@@ -52,13 +50,17 @@ export function ActionBar() {
           from=""
           parts={() => [{ text: content.peek().text, tokens: [] }]}
           disabled={content.value.text === ''}
-          items={[{ name: 'Copy as code…', onSelect: () => (copyOpen.value = true) }]}
+          items={[
+            { name: 'List of tokens…', onSelect: () => (dialog.value = 'tokens') },
+            { name: 'Link to this text…', onSelect: () => (dialog.value = 'share') },
+            { name: 'Copy as code…', onSelect: () => (dialog.value = 'copy') },
+            ...(runs.value.length > 0
+              ? [{ name: 'Last request…', onSelect: () => void showRun(state, null) }]
+              : []),
+          ]}
         />
       </div>
       <StatusLine />
-      {copyOpen.value && (
-        <CopyDialog body={bodyOf(state, content.value)} onClose={() => (copyOpen.value = false)} />
-      )}
       {sheetOpen.value && (
         <Dialog title="Parameters" class="sheet" onClose={() => (sheetOpen.value = false)}>
           <ParametersPanel parameters={parameters} preset={presetOf(state)} />

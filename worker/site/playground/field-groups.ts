@@ -13,7 +13,7 @@ const group = (title: string, section: string, names: string): FieldGroup => ({
 });
 
 export const FIELD_GROUPS: readonly FieldGroup[] = [
-  group('Basics', 'fields', 'temperature max_tokens stop seed token_healing'),
+  group('Basics', 'fields', 'temperature max_tokens n stop seed token_healing'),
   group(
     'Sampling',
     'sampling',

@@ -65,23 +65,23 @@ export class Generation {
   run(
     connection: Connection,
     body: Readonly<Record<string, unknown>>,
-    onChoice: (update: ChoiceUpdate) => void,
-    onEnd: () => Promise<void>,
+    onUpdate: (update: StreamUpdate) => void,
+    onEnd: (isWhole: boolean) => Promise<void>,
   ): Promise<void> {
-    this.ended = this.#run(connection, body, onChoice, onEnd);
+    this.ended = this.#run(connection, body, onUpdate, onEnd);
     return this.ended;
   }
 
-  async #run(...[connection, body, onChoice, onEnd]: Parameters<Generation['run']>): Promise<void> {
+  async #run(...[connection, body, onUpdate, onEnd]: Parameters<Generation['run']>): Promise<void> {
     const running = new AbortController();
     this.#running = running;
     this.phase.value = { name: 'waiting' };
     this.figures.value = NO_FIGURES;
     const updates = streamCompletion(connection, body, running.signal);
-    const end = await this.#follow(updates, onChoice).catch(
+    const end = await this.#follow(updates, onUpdate).catch(
       (thrown: unknown): Phase => (running.signal.aborted ? { name: 'stopped' } : this.#failed(thrown)),
     );
-    await onEnd();
+    await onEnd(end.name === 'finished');
     this.#running = null;
     this.phase.value = end;
   }
@@ -94,7 +94,7 @@ export class Generation {
 
   async #follow(
     updates: AsyncIterable<StreamUpdate>,
-    onChoice: (update: ChoiceUpdate) => void,
+    onUpdate: (update: StreamUpdate) => void,
   ): Promise<Phase> {
     const start = this.#now();
     let [reason, stop]: [string, string | number | null] = ['stop', null];
@@ -103,11 +103,11 @@ export class Generation {
     let figures: Figures = NO_FIGURES;
     for await (const update of updates) {
       const now = this.#now();
+      onUpdate(update);
       if (update.type === 'start') figures = { ...figures, limits: update.limits };
       if (update.type === 'usage')
         figures = { ...figures, usage: update.usage, tokens: update.usage.completionTokens };
       if (update.type === 'choice') {
-        onChoice(update);
         if (update.finishReason !== null) [reason, stop] = [update.finishReason, update.stopReason];
         if (first === null && update.text !== '') {
           first = now;

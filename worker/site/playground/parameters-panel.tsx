@@ -1,8 +1,8 @@
 import { MAX_LOGPROBS, REQUEST_FIELDS } from 'virtual:request-fields';
 import { type Signal, useSignal } from '@preact/signals';
-import type { ComponentType } from 'preact';
 import type { Parameters } from '../api/request-field.ts';
 import type { ConstraintDialogProps } from '../constraint/constraint-dialog.tsx';
+import { Lazy } from '../controls/lazy.tsx';
 import { Select } from '../controls/select.tsx';
 import { useSession } from '../store/session.ts';
 import { FieldControl } from './field-control.tsx';
@@ -85,17 +85,18 @@ function Group({ group, parameters, preset, without = [] }: GroupProps) {
 
 /** Opens the editor of constraints, which is loaded when it is first used. */
 function ConstraintButton(props: Omit<ConstraintDialogProps, 'onClose'>) {
-  const Opened = useSignal<ComponentType<ConstraintDialogProps> | null>(null);
-  const open = async () => {
-    const { ConstraintDialog } = await import('../constraint/constraint-dialog.tsx');
-    Opened.value = ConstraintDialog;
-  };
+  const isOpen = useSignal(false);
   return (
     <>
-      <button type="button" class="button" onClick={() => void open()}>
+      <button type="button" class="button" onClick={() => (isOpen.value = true)}>
         Edit schema, grammar or expression
       </button>
-      {Opened.value && <Opened.value {...props} onClose={() => (Opened.value = null)} />}
+      {isOpen.value && (
+        <Lazy
+          load={async () => (await import('../constraint/constraint-dialog.tsx')).ConstraintDialog}
+          props={{ ...props, onClose: () => (isOpen.value = false) }}
+        />
+      )}
     </>
   );
 }

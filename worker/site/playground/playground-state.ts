@@ -4,14 +4,18 @@ import { useContext } from 'preact/hooks';
 import type { Alternative } from '../api/completion-stream.ts';
 import type { Parameters } from '../api/request-field.ts';
 import { TOKEN_FIELDS } from '../api/whole-choices.ts';
+import { type Run, RunRecorder } from '../copy/run.ts';
 import type { EditorContent, TextEditor } from '../editor/text-editor.ts';
 import { canHeal, type Session } from '../store/session.ts';
 import { tabSignal, type ValueParts } from '../store/stored-signal.ts';
-import { type PlacedTokens, TokenPlacer } from '../tokens/placed-tokens.ts';
+import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { perplexityOf } from '../tokens/probability.ts';
+import { ChoiceCollector, type OfferedChoices, placedChoice, takenOf } from './choices.ts';
 import { type ChoiceUpdate, Generation } from './generation.ts';
+import { Insertion } from './insertion.ts';
 import { DEFAULT_PARAMETERS } from './presets.ts';
-import { pageFields, promptOf, requestBody, sentFields } from './request-body.ts';
+import { pageFields, requestBody, sentFields } from './request-body.ts';
+import { keepRun } from './runs.ts';
 
 /** The text, its parameters and the running completion. Lives as long as the page, across views. */
 export interface PlaygroundState {
@@ -24,6 +28,18 @@ export interface PlaygroundState {
   readonly isRunning: ReadonlySignal<boolean>;
   /** Of the echoed prompt; null without echo. */
   readonly score: Signal<Score | null>;
+  /** The dialog that is open; null = none. */
+  readonly dialog: Signal<'tokens' | 'copy' | 'share' | Run | null>;
+  /** What a link has brought, or why it brought nothing. */
+  readonly arrival: Signal<
+    { readonly made: string; readonly model: string } | { readonly fault: string } | null
+  >;
+  /** The choices of the last request, if there are several. */
+  readonly choices: Signal<OfferedChoices | null>;
+  /** The last requests for completions, the last one last. */
+  readonly runs: Signal<readonly Run[]>;
+  /** Returns a seed for a run without one, so that it can be repeated. */
+  readonly drawSeed: () => number;
 }
 
 /** How well the model predicts a text. */
@@ -44,9 +60,10 @@ const CONTENT_PARTS: ValueParts<EditorContent> = {
 };
 
 export async function openPlayground(session: Session): Promise<PlaygroundState> {
-  const [content, parameters] = await Promise.all([
+  const [content, parameters, runs] = await Promise.all([
     tabSignal('playground-text', EMPTY, CONTENT_PARTS),
     tabSignal<Parameters>('playground-parameters', DEFAULT_PARAMETERS),
+    tabSignal<readonly Run[]>('playground-runs', []),
   ]);
   const generation = new Generation(() => performance.now());
   return {
@@ -57,6 +74,11 @@ export async function openPlayground(session: Session): Promise<PlaygroundState>
     editor: signal(null),
     isRunning: computed(() => ['waiting', 'streaming'].includes(generation.phase.value.name)),
     score: signal(null),
+    dialog: signal(null),
+    arrival: signal(null),
+    choices: signal(null),
+    runs,
+    drawSeed: () => crypto.getRandomValues(new Uint32Array(1))[0]!,
   };
 }
 
@@ -100,6 +122,12 @@ export function toggleUnderline({ session: { display } }: PlaygroundState): bool
   return true;
 }
 
+/** Shows all tokens of the text. */
+export function listTokens({ dialog, content }: PlaygroundState): boolean {
+  if (content.peek().text !== '') dialog.value = 'tokens';
+  return true;
+}
+
 /** Replaces a token by an alternative, drops what followed it, and continues from there. */
 export async function chooseAlternative(
   state: PlaygroundState,
@@ -139,90 +167,120 @@ export const bodyOf = (
   requestBody(state.session.model.value, content, sentFields(presetOf(state), state.parameters.value));
 
 async function continueText(state: PlaygroundState, editor: TextEditor): Promise<void> {
-  await send(state, editor, bodyOf(state, editor.content), editor.content);
+  const body = bodyOf(state, editor.content);
+  state.choices.value = null;
+  await send(state, editor, 'seed' in body ? body : { ...body, seed: state.drawSeed() }, editor.content);
 }
 
+let lastRun = 0;
+
+/** @param content the text that is completed, or scored if nothing is generated */
 async function send(
-  { session, generation, score }: PlaygroundState,
+  state: PlaygroundState,
   editor: TextEditor,
   body: Readonly<Record<string, unknown>>,
   content: Pick<EditorContent, 'text' | 'mark'>,
 ): Promise<void> {
-  const insertion = new Insertion(editor, promptOf(content).prompt.length);
+  const { session, generation, score } = state;
+  const connection = session.connection.peek();
+  const at = Date.now();
+  const key = `${at}-${++lastRun}`;
+  const recorder = new RunRecorder({ key, at, dialect: connection.dialect, body });
+  const writer = writerOf(state, editor, body, content, key);
   score.value = null;
-  let isEcho = body.echo === true;
   editor.lock();
   await generation.run(
-    session.connection.peek(),
+    connection,
     body,
     (update) => {
+      recorder.add(update);
+      if (update.type === 'choice') writer.add(update);
+    },
+    async (isWhole) => {
+      const position = writer.end();
+      if (body.max_tokens !== 0) keepRun(state.runs, recorder.end(isWhole));
+      // Moving the cursor costs a layout, too.
+      await new Promise((resolve) => setTimeout(resolve));
+      editor.endStep(position);
+    },
+  );
+}
+
+/** Where the updates of a run go. */
+interface UpdateWriter {
+  add(update: ChoiceUpdate): void;
+  /** Completes what is shown. Returns the end of what was written into the text. */
+  end(): number;
+}
+
+/** One choice is written into the text; several are offered beside it. */
+function writerOf(
+  state: PlaygroundState,
+  editor: TextEditor,
+  body: Readonly<Record<string, unknown>>,
+  content: Pick<EditorContent, 'text' | 'mark'>,
+  run: string,
+): UpdateWriter {
+  const position = content.mark ?? content.text.length;
+  const n = Number(body.n ?? 1);
+  if (n <= 1) return insertionOf(state, new Insertion(editor, position, run), body.echo === true);
+  const offered = { run, position, text: content.text };
+  const collector = new ChoiceCollector(n, body.echo === true, (choices) => {
+    state.choices.value = { ...offered, choices };
+  });
+  return {
+    add: (update) => collector.add(update),
+    end: () => {
+      collector.end();
+      return position;
+    },
+  };
+}
+
+function insertionOf({ score }: PlaygroundState, insertion: Insertion, isEcho: boolean): UpdateWriter {
+  let isPrompt = isEcho;
+  return {
+    add: (update) => {
       // The first update of an echo has the prompt, and nothing else.
-      if (isEcho) {
+      if (isPrompt) {
         insertion.tintPrompt(update);
         score.value = scoreOf(update.tokens);
       } else insertion.add(update);
-      isEcho = false;
+      isPrompt = false;
     },
-    async () => {
+    end: () => {
       insertion.write();
-      // Moving the cursor costs a layout, too.
-      await new Promise((resolve) => setTimeout(resolve));
-      editor.endStep(insertion.position);
+      return insertion.position;
     },
-  );
+  };
+}
+
+/** Puts a choice into the text, in place of one that was taken before, as one step. */
+export function takeChoice(state: PlaygroundState, index: number): boolean {
+  const offered = state.choices.peek();
+  const editor = state.editor.peek();
+  if (offered === null || editor === null || state.isRunning.peek()) return false;
+  const text = offered.choices[index]?.text ?? '';
+  const taken = takenOf(offered, editor.content.text);
+  if (text === '' || taken === null || taken.index === index) return false;
+  const { position } = offered;
+  editor.beginStep();
+  if (taken.length > 0) editor.replace(position, position + taken.length, '');
+  editor.append(position, text, placedChoice(offered, index));
+  editor.endStep(position + text.length);
+  return true;
+}
+
+/** Shows the request that generated tokens; without any, the last one. */
+export function showRun({ dialog, runs }: PlaygroundState, tokens: PlacedTokens | null): boolean {
+  const all = runs.peek();
+  const run = tokens === null ? all.at(-1) : all.find(({ key }) => key === tokens.run);
+  if (run === undefined) return false;
+  dialog.value = run;
+  return true;
 }
 
 function scoreOf(tokens: ChoiceUpdate['tokens']): Score | null {
   const perplexity = perplexityOf(tokens);
   return perplexity === null ? null : { perplexity, tokens: tokens.length };
-}
-
-/** A hidden page has no frames. */
-const HIDDEN_WRITE_MS = 250;
-
-/** Writes the updates of one completion into the text, at most once per frame: each costs a layout. */
-class Insertion {
-  readonly #editor: TextEditor;
-  #placer: TokenPlacer;
-  /** End of the text so far. */
-  position: number;
-  #text = '';
-  #placed: PlacedTokens[] = [];
-
-  /** @param position end of the prompt */
-  constructor(editor: TextEditor, position: number) {
-    this.#editor = editor;
-    this.position = position;
-    this.#placer = new TokenPlacer(position);
-  }
-
-  add(update: ChoiceUpdate): void {
-    const { index, text, tokens, offsets } = update;
-    if (index > 0) return;
-    const placed = this.#placer.place(text, tokens, offsets);
-    if (text === '') return;
-    if (this.#text === '') this.#writeSoon();
-    this.#text += text;
-    this.#placed.push(...placed);
-  }
-
-  /** Tints the prompt, or its end: an echo may have no more of it. */
-  tintPrompt({ text, tokens, offsets }: ChoiceUpdate): void {
-    this.#placer = new TokenPlacer(this.position - text.length);
-    this.#editor.tint(this.#placer.place(text, tokens, offsets));
-  }
-
-  #writeSoon(): void {
-    if (document.hidden) setTimeout(this.write, HIDDEN_WRITE_MS);
-    // The frame itself has the layout and the painting of the last change.
-    else requestAnimationFrame(() => setTimeout(this.write));
-  }
-
-  write = (): void => {
-    if (this.#text === '') return;
-    this.#editor.append(this.position, this.#text, this.#placed);
-    this.position += this.#text.length;
-    this.#text = '';
-    this.#placed = [];
-  };
 }

@@ -2,13 +2,18 @@ import { useSignal } from '@preact/signals';
 import { useLayoutEffect } from 'preact/hooks';
 import { isOverlaid } from '../controls/dialog.tsx';
 import { KeysDialog } from '../controls/keys-dialog.tsx';
+import { Lazy } from '../controls/lazy.tsx';
 import { ActionBar } from './action-bar.tsx';
+import { Arrival } from './arrival.tsx';
+import { PlaygroundDialogs } from './dialogs.tsx';
 import { FailureNotice } from './failure-notice.tsx';
 import { ParametersPanel } from './parameters-panel.tsx';
 import {
   complete,
+  listTokens,
   type PlaygroundState,
   presetOf,
+  takeChoice,
   toggleUnderline,
   usePlayground,
 } from './playground-state.ts';
@@ -25,6 +30,9 @@ const KEYS: readonly (readonly [keys: string, action: string])[] = [
   ['Tab, Enter', 'Continue from the selected alternative'],
   ['Alt M', 'Set or remove the insertion mark'],
   ['U', 'Switch between colours and underlines; with Alt in the text'],
+  ['R', 'Show the request of the token, or the last one; with Alt in the text'],
+  ['1 … 9', 'Take one of several choices; with Alt in the text'],
+  ['L', 'List all tokens; with Alt in the text'],
   ['?', 'Show these keys'],
 ];
 
@@ -50,11 +58,19 @@ export function Playground() {
         {phase.name === 'failed' && (
           <FailureNotice key={phase.at} failure={phase.failure} onRetry={() => void complete(state)} />
         )}
+        <Arrival />
+        {state.choices.value && (
+          <Lazy
+            load={async () => (await import('./choices-panel.tsx')).ChoicesPanel}
+            props={{ offered: state.choices.value }}
+          />
+        )}
         <ActionBar />
       </div>
       <aside class="side" aria-label="Parameters">
         <ParametersPanel parameters={state.parameters} preset={presetOf(state)} />
       </aside>
+      <PlaygroundDialogs />
       {keysOpen.value && <KeysDialog keys={KEYS} onClose={() => (keysOpen.value = false)} />}
     </div>
   );
@@ -83,6 +99,10 @@ function pressed(event: KeyboardEvent, state: PlaygroundState, inspector: TokenI
   switch (event.key) {
     case 'u':
       return toggleUnderline(state);
+    case 'r':
+      return inspector.showRun();
+    case 'l':
+      return listTokens(state);
     case ']':
       return inspector.walk(1)();
     case '[':
@@ -95,6 +115,6 @@ function pressed(event: KeyboardEvent, state: PlaygroundState, inspector: TokenI
     case 'Tab':
       return inspector.accept();
     default:
-      return false;
+      return /^[1-9]$/.test(event.key) && takeChoice(state, Number(event.key) - 1);
   }
 }

@@ -7,8 +7,16 @@ import { type Session, takeCarried } from '../store/session.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { percent, tintClass } from '../tokens/probability.ts';
 import { placedTokens } from '../tokens/token-list.tsx';
+import { takeShared } from './arrival.tsx';
 import { DisplayBar } from './display-bar.tsx';
-import { complete, toggleMark, toggleUnderline, usePlayground } from './playground-state.ts';
+import {
+  complete,
+  listTokens,
+  takeChoice,
+  toggleMark,
+  toggleUnderline,
+  usePlayground,
+} from './playground-state.ts';
 import { EXAMPLES, PRESETS, SAMPLE } from './presets.ts';
 import { InspectorPopover, type TokenInspector } from './token-inspector.tsx';
 
@@ -40,9 +48,15 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
       isLoaded.value = true;
       const carried = takeCarried(state.session, '');
       if (carried) editor.setText(carried.map(({ text }) => text).join(''), placed(carried));
+      takeLink();
     });
+    const takeLink = () => {
+      if (editor !== null) void takeShared(state, editor);
+    };
+    addEventListener('hashchange', takeLink);
     return () => {
       closed = true;
+      removeEventListener('hashchange', takeLink);
       state.generation.stop();
       state.editor.value = null;
       editor?.destroy();
@@ -81,6 +95,12 @@ const keysOf = (state: ReturnType<typeof usePlayground>, inspector: TokenInspect
   { key: 'Alt-[', run: inspector.walk(-1) },
   { key: 'Alt-m', run: () => toggleMark(state) },
   { key: 'Alt-u', run: () => toggleUnderline(state) },
+  { key: 'Alt-l', run: () => listTokens(state) },
+  { key: 'Alt-r', run: () => inspector.showRun() },
+  ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((number) => ({
+    key: `Alt-${number}`,
+    run: () => takeChoice(state, number - 1),
+  })),
   { key: 'ArrowDown', run: inspector.moveRow(1) },
   { key: 'ArrowUp', run: inspector.moveRow(-1) },
   { key: 'Enter', run: inspector.accept },

@@ -1,10 +1,11 @@
 import { type Signal, signal } from '@preact/signals';
 import { useLayoutEffect, useMemo } from 'preact/hooks';
+import { Button } from '../controls/button.tsx';
 import type { TextEditor } from '../editor/text-editor.ts';
 import { AlternativesPopover } from '../tokens/alternatives.tsx';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { spoken } from '../tokens/spoken-token.ts';
-import { chooseAlternative, type PlaygroundState, usePlayground } from './playground-state.ts';
+import { chooseAlternative, type PlaygroundState, showRun, usePlayground } from './playground-state.ts';
 
 /** Time to move the pointer from a token to its popover. */
 const LEAVE_MS = 150;
@@ -106,6 +107,9 @@ export class TokenInspector {
     return true;
   };
 
+  /** Shows the request of the inspected token, or the last one. */
+  showRun = (): boolean => showRun(this.#state, this.inspected.peek()?.tokens ?? null);
+
   get #editor(): TextEditor | null {
     return this.#state.editor.peek();
   }
@@ -153,7 +157,19 @@ export function InspectorPopover({ inspector }: { readonly inspector: TokenInspe
             inspector.close();
             void chooseAlternative(state, inspected.tokens, alternative);
           }}
-        />
+        >
+          {state.runs.value.some(({ key }) => key === inspected.tokens.run) && (
+            <Button
+              class="plain"
+              text="Request of this text…"
+              title="R, or Alt-R in the text"
+              onClick={() => {
+                inspector.showRun();
+                inspector.close();
+              }}
+            />
+          )}
+        </AlternativesPopover>
       )}
     </>
   );

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Alternative, PromptToken } from '../api/completion-stream.ts';
 import { hexBytes, isPartial, tokenBytes } from '../api/token-bytes.ts';
@@ -97,6 +98,8 @@ interface PopoverProps extends Omit<AlternativesProps, 'token'> {
   readonly anchor: { getBoundingClientRect(): Pick<DOMRect, 'left' | 'top' | 'bottom'> };
   readonly onPointerEnter?: () => void;
   readonly onPointerLeave?: () => void;
+  /** Further commands. */
+  readonly children?: ComponentChildren;
 }
 
 /** Distance of a popover from the edges of the window, in pixels. */
@@ -108,6 +111,7 @@ export function AlternativesPopover({
   anchor,
   onPointerEnter,
   onPointerLeave,
+  children,
   ...options
 }: PopoverProps) {
   const element = useRef<HTMLElement>(null);
@@ -139,6 +143,7 @@ export function AlternativesPopover({
       {tokens.map((token, index) => (
         <Alternatives key={`${index} ${token.name}`} token={token} {...options} />
       ))}
+      {children}
     </section>
   );
 }

@@ -6,6 +6,8 @@ export interface PlacedTokens {
   readonly from: number;
   readonly to: number;
   readonly tokens: readonly PromptToken[];
+  /** The run that generated them; absent = none. */
+  readonly run?: string;
 }
 
 /**

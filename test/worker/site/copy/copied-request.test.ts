@@ -47,6 +47,11 @@ function opened() {
     editor: signal(editor as unknown as TextEditor),
     isRunning: computed(() => false),
     score: signal(null),
+    dialog: signal(null),
+    arrival: signal(null),
+    choices: signal(null),
+    runs: signal([]),
+    drawSeed: () => 7,
   };
   const Shown = () => [
     h(ParametersPanel, { parameters: state.parameters, preset: presetOf(state) }),
@@ -58,7 +63,7 @@ function opened() {
   /** Returns what a completion sends, without the fields of every stream. */
   const requested = async () => {
     await complete(state);
-    const { stream: _, stream_options: __, ...body } = sent.at(-1)!.body;
+    const { stream: _, stream_options: __, seed: ___, ...body } = sent.at(-1)!.body;
     return body;
   };
   return { page, code, copied, requested };

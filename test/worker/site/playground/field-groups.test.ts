@@ -12,7 +12,6 @@ const FIELDS_ELSEWHERE: Readonly<Record<string, string>> = {
   stream: 'the playground always streams',
   stream_interval: 'an event has one token with logprobs',
   stream_options: 'the playground always asks for usage',
-  n: 'the tree shows several choices',
   best_of: 'not available with streams',
   prompt_logprobs: 'not available with streams; echo shows the same',
   prompt_logprob_start: 'echo shows the logprobs of the whole prompt',

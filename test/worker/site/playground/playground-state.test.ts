@@ -7,6 +7,8 @@ import {
   complete,
   type PlaygroundState,
   score,
+  showRun,
+  takeChoice,
 } from '../../../../worker/site/playground/playground-state.ts';
 import { statusTexts } from '../../../../worker/site/playground/status-line.tsx';
 import type { PlacedTokens } from '../../../../worker/site/tokens/placed-tokens.ts';
@@ -17,7 +19,15 @@ const PROMPT = 'Once upon a time';
 /** Keeps text and tints as the editor does. */
 class FakeEditor {
   content: EditorContent = { text: PROMPT, tokens: [], mark: null };
-  beginStep(): void {}
+  /** Texts before each step. */
+  readonly steps: string[] = [];
+  beginStep(): void {
+    this.steps.push(this.content.text);
+  }
+  replace(from: number, to: number, text: string): void {
+    const before = this.content.text;
+    this.content = { ...this.content, text: before.slice(0, from) + text + before.slice(to), tokens: [] };
+  }
   endStep(): void {}
   lock(): void {}
   tint(tokens: readonly PlacedTokens[]): void {
@@ -49,6 +59,11 @@ function opened(parameters: Record<string, unknown> = {}) {
     editor: signal(editor as unknown as TextEditor),
     isRunning: computed(() => ['waiting', 'streaming'].includes(generation.phase.value.name)),
     score: signal(null),
+    dialog: signal(null),
+    arrival: signal(null),
+    choices: signal(null),
+    runs: signal([]),
+    drawSeed: () => 7,
   };
   return { editor, state };
 }
@@ -180,4 +195,45 @@ test('the status line is that of one run, and says when the model added nothing'
   expect(line()).toEqual(['Failed']);
   await complete(state);
   expect(line()[0]).toBe('Finished: stop, the model added no text');
+});
+
+test('several choices leave the text as it is, and each is taken, and changed for another, in one step', async () => {
+  const sent = serveCompletions(() =>
+    completion(
+      { index: 0, text: ' there was', tokens: [[' there was', -1]], finish_reason: 'length' },
+      { index: 1, text: ' a king', tokens: [[' a king', -2]], finish_reason: 'length' },
+    ),
+  );
+  vi.stubGlobal('window', { setTimeout, clearTimeout });
+  const { editor, state } = opened({ n: 2 });
+  await complete(state);
+  expect(sent[0]!.body).toMatchObject({ n: 2, seed: 7 });
+  expect(editor.content.text).toBe(PROMPT);
+  editor.steps.length = 0;
+  expect(takeChoice(state, 1)).toBe(true);
+  expect([editor.content.text, ...editor.tinted]).toEqual([`${PROMPT} a king`, ' a king']);
+  expect(takeChoice(state, 0)).toBe(true);
+  expect([editor.content.text, ...editor.tinted]).toEqual([`${PROMPT} there was`, ' there was']);
+  expect(editor.steps).toEqual([PROMPT, `${PROMPT} a king`]);
+  editor.content = { ...editor.content, text: 'Other' };
+  expect(takeChoice(state, 1)).toBe(false);
+});
+
+test('each generated token leads to the request that generated it, as it was sent', async () => {
+  const sent = serveCompletions((_, at) =>
+    completion({
+      text: at === 0 ? ' there' : ' was',
+      tokens: [[at === 0 ? ' there' : ' was', -1]],
+      finish_reason: 'length',
+    }),
+  );
+  const { editor, state } = opened({ temperature: 0.3 });
+  await complete(state);
+  await complete(state);
+  const [first, second] = editor.content.tokens;
+  expect(showRun(state, first!)).toBe(true);
+  expect(state.dialog.peek()).toMatchObject({ body: sent[0]!.body, texts: [' there'], isWhole: true });
+  expect(showRun(state, second!)).toBe(true);
+  expect(state.dialog.peek()).toMatchObject({ body: sent[1]!.body, texts: [' was'] });
+  expect(showRun(state, { from: 0, to: 4, tokens: [] })).toBe(false);
 });
