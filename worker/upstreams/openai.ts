@@ -17,6 +17,7 @@ import {
   type ScoringRequest,
   scoringEvents,
 } from './openai-scoring.ts';
+import { StreamReader } from './stream-reader.ts';
 import { estimateTokens } from './token-estimate.ts';
 import type { EventBatches, Upstream, UpstreamContext } from './upstream.ts';
 import type { OpenAiConfig } from './upstream-config.ts';
@@ -150,7 +151,7 @@ export class OpenAiUpstream implements Upstream {
     const batches = isScoring(wanted)
       ? readScored(response, events, wanted)
       : request.stream
-        ? readChunks(response, events)
+        ? readChunks(response, events, now)
         : readWhole(response, events, prepare);
     return needsScoring ? this.#learning(wanted.model, batches) : batches;
   }
@@ -238,19 +239,20 @@ async function* readScored(
 async function* readChunks(
   { body }: Response,
   events: OpenAiEvents,
+  now: () => number,
 ): AsyncGenerator<readonly GenerationEvent[]> {
   if (body === null) throw malformed();
-  const reader = body.getReader();
+  const reader = new StreamReader(body, now);
   const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: false });
   const sse = new SseDecoder();
   // Held back until the first chunk, because until then another upstream can be tried.
   let opening = events.opening();
   try {
     for (;;) {
-      const { value, done } = await reader.read().catch(() => {
+      const value = await reader.read().catch(() => {
         throw interrupted();
       });
-      if (done) break;
+      if (value === undefined) break;
       const batch = sse
         .push(decoder.decode(value, { stream: true }))
         .flatMap((payload) => events.push(payload));
