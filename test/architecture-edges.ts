@@ -91,7 +91,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     origin/model/ort origin/model/runner origin/model/vision origin/process shared
   `),
   'origin/model/ort': words('origin/model origin/model/config origin/model/onnx origin/process shared'),
-  'origin/model/runner': words('origin/model origin/model/config origin/model/onnx origin/model/ort'),
+  'origin/model/runner': words('origin/model origin/model/config origin/model/onnx origin/model/ort shared'),
   'origin/model/vision': words('origin/model/config origin/model/onnx origin/model/ort origin/model/runner'),
   // The same runner and probes as on a server, over another session.
   'origin/model/web': words(`

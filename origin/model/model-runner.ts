@@ -21,6 +21,8 @@ export interface ModelShape {
   readonly maxPrefillChunks?: number;
   /** Rows of logits that one prefill run returns at most. Absent = as many as it has positions. */
   readonly maxPromptLogits?: number;
+  /** Rows of logits that one `score` scores at most. */
+  readonly maxScored?: number;
   /** Whether `prefillTogether` gives each prompt the logits of a run of its own. Absent = false. */
   readonly joinsPrompts?: boolean;
   /**
@@ -87,6 +89,27 @@ export interface PrefillChunk {
   readonly logitsAt: Int32Array;
   /** Images in the chunk by index into `tokens`, which hold any valid id there. */
   readonly images?: readonly EmbeddedImage[];
+}
+
+/** The logprob of a token, and how likely others were in its place. */
+export interface TokenScore {
+  readonly logprob: number;
+  /** Position of the token by its logit, from 1; of equal logits, lower ids first. */
+  readonly rank: number;
+  /** [id, logprob], best first, lower id first if equal. */
+  readonly top: readonly (readonly [number, number])[];
+}
+
+/** Rows of logits of a run. Valid until the next run. */
+export interface LogitRows {
+  /** Returns a row in main memory; valid until the next call. */
+  row(row: number): Float32Array;
+  /**
+   * Returns what a device tells of the token after a row. Null if only the whole row can tell: no device has
+   * scored it, it has no numbers, or tokens beyond the list may be as likely.
+   * @param top most likely tokens to list, at most 20
+   */
+  score(row: number, top: number): TokenScore | null;
 }
 
 /** Thrown by a run if its signal was aborted before it, or stopped it. The same run may be made again. */
@@ -176,6 +199,12 @@ export interface ModelRunner {
    * prompt after prompt, valid until the next call. Only for shapes with `joinsPrompts`.
    */
   prefillTogether?(prompts: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array>;
+  /**
+   * As `prefill` or `prefillTogether`, for 1 to `maxScored` rows of logits. They stay on the device, which
+   * scores a token of each. Only for shapes with `maxScored`.
+   * @param next by row: the token that follows
+   */
+  score?(chunks: readonly PrefillChunk[], next: Int32Array, signal: AbortSignal): Promise<LogitRows>;
   /** Copies the KV of positions [start, end) from one slot to another. */
   copy(from: number, to: number, end: number, start?: number): void;
   dispose(): void;

@@ -1,4 +1,4 @@
-import type { ModelRunner, PrefillChunk } from '../../model/model-runner.ts';
+import type { LogitRows, ModelRunner, PrefillChunk } from '../../model/model-runner.ts';
 import { type KvCopy, MAX_COPIED_CHUNKS } from '../kv/pending-copies.ts';
 import { prefillChunk } from '../scheduling/step-plan.ts';
 import type { TimeShares } from '../scheduling/time-shares.ts';
@@ -80,6 +80,7 @@ export class PrefillRuns {
     const parts = this.#waits(prefill) ? [] : joined.members.map((member) => this.#part(member, joined));
     const { request } = prefill;
     const run = this.#clock.newRun(new Set([request.account]));
+    let scored: LogitRows | null = null;
     return {
       kind: 'prefill',
       copies: [...entered, ...restored.copies, ...joined.copies],
@@ -88,29 +89,65 @@ export class PrefillRuns {
         restored.write();
         if (parts.length === 0) return restored.logits ?? prefill.logits ?? NO_LOGITS;
         if (!joined.members.every(({ isShort }) => isShort)) this.#clock.enter(run);
-        const chunks = parts.map(({ chunk }) => chunk);
-        if (chunks.length > 1) return this.#runner.prefillTogether!(chunks, run.stop.signal);
-        return this.#runner.prefill(chunks[0]!, AbortSignal.any([request.signal, run.stop.signal]));
+        const { signal } = run.stop;
+        const stop = parts.length > 1 ? signal : AbortSignal.any([request.signal, signal]);
+        return this.#compute(parts, stop, (rows) => {
+          scored = rows;
+        });
       },
       postprocess: (logits, now) => {
         // A run that was done before it could be stopped counts.
         run.stoppedBy = null;
-        if (parts.length > 0) return this.#advancePrefills(parts, logits, now);
-        const row = () => this.#row(logits, 0);
+        if (parts.length > 0) return this.#advancePrefills(parts, scored ?? this.#rowsOf(logits), now);
+        const rows: LogitRows = { row: () => logits, score: () => null };
         const isOpen = !request.closed;
-        const copies = isOpen ? this.#requests.advancePrefill(prefill, prefill.computed, row, now) : [];
+        const copies = isOpen ? this.#requests.advancePrefill(prefill, prefill.computed, rows, now) : [];
         return { rows: 1, tokens: 0, copies };
       },
       charge: () => this.#clock.chargeRun('prefill', run, new Map([[request.account, ONE_ROW]])),
     };
   }
 
+  /** @param takeScored gets the rows if the device scores them, and logits are not brought then */
+  #compute(
+    parts: readonly PrefillPart[],
+    stop: AbortSignal,
+    takeScored: (rows: LogitRows) => void,
+  ): Promise<Float32Array> {
+    const chunks = parts.map(({ chunk }) => chunk);
+    const wanted = chunks.reduce((sum, { logitsAt }) => sum + logitsAt.length, 0);
+    if (wanted > 0 && parts.every(({ prefill }) => this.#canScore(prefill))) {
+      const next = parts.flatMap(({ prefill: { tokens }, chunk: { start, logitsAt } }) =>
+        Array.from(logitsAt, (at) => tokens[start + at + 1] ?? 0),
+      );
+      return this.#runner.score!(chunks, Int32Array.from(next), stop).then((rows) => {
+        takeScored(rows);
+        return NO_LOGITS;
+      });
+    }
+    if (chunks.length > 1) return this.#runner.prefillTogether!(chunks, stop);
+    return this.#runner.prefill(chunks[0]!, stop);
+  }
+
+  /** Whether the device scores the tokens of a prompt, so that their logits stay there. */
+  #canScore({ isScorable }: PromptPrefill): boolean {
+    return this.#maxScored !== undefined && isScorable;
+  }
+
+  /** Rows that the device scores in one run; undefined = it scores none. */
+  get #maxScored(): number | undefined {
+    return this.#runner.score === undefined ? undefined : this.#runner.shape.maxScored;
+  }
+
   /** Gives the prompts that a run can compute with this one their slots, and makes the copies for that. */
   #join(prefill: PromptPrefill): Joined {
     const { prefillChunk: chunk, joinsPrompts = false } = this.#runner.shape;
-    const joined = new JoinedPrompts(prefill, chunk * this.#maxChunks);
+    const scores = this.#canScore(prefill);
+    const most = chunk * this.#maxChunks;
+    const joined = new JoinedPrompts(prefill, scores ? Math.min(most, this.#maxScored!) : most);
     const copies: KvCopy[] = [];
-    const canJoin = (other: PromptPrefill) => isJoinable(other, chunk) && !this.#waits(other);
+    const canJoin = (other: PromptPrefill) =>
+      isJoinable(other, chunk) && !this.#waits(other) && this.#canScore(other) === scores;
     if (joinsPrompts && canJoin(prefill)) {
       for (const other of this.#running.prefillsOf(prefill.request.account)) {
         if (other === prefill || !canJoin(other) || !joined.suits(other)) continue;
@@ -127,15 +164,19 @@ export class PrefillRuns {
   }
 
   /** Takes the results of a run that has computed. */
-  #advancePrefills(parts: readonly PrefillPart[], logits: Float32Array, now: number): RunResult {
+  #advancePrefills(parts: readonly PrefillPart[], ofRun: LogitRows, now: number): RunResult {
     const copies: KvCopy[] = [];
     let first = 0;
     let tokens = 0;
     for (const { prefill, chunk, end } of parts) {
-      const [from, rows] = [first, chunk.logitsAt.length];
-      const row = (index: number) => this.#row(logits, from + (index < 0 ? rows + index : index));
-      if (!prefill.request.closed) copies.push(...this.#requests.advancePrefill(prefill, end, row, now));
-      first += rows;
+      const [from, count] = [first, chunk.logitsAt.length];
+      const at = (index: number) => from + (index < 0 ? count + index : index);
+      const rows: LogitRows = {
+        row: (index) => ofRun.row(at(index)),
+        score: (index, top) => ofRun.score(at(index), top),
+      };
+      if (!prefill.request.closed) copies.push(...this.#requests.advancePrefill(prefill, end, rows, now));
+      first += count;
       tokens += chunk.tokens.length;
     }
     return { rows: parts.length, tokens, copies };
@@ -163,12 +204,14 @@ export class PrefillRuns {
   }
 
   #nextChunk(prefill: PromptPrefill, chunks = this.#maxChunks): PrefillChunk {
-    const { prefillChunk: chunk, maxPromptLogits: maxLogits } = this.#runner.shape;
+    const { prefillChunk: chunk, maxPromptLogits } = this.#runner.shape;
+    const maxLogits = this.#canScore(prefill) ? this.#maxScored : maxPromptLogits;
     return prefillChunk(prefill, { chunk, chunks, maxLogits });
   }
 
-  #row(logits: Float32Array, row: number): Float32Array {
+  #rowsOf(logits: Float32Array): LogitRows {
     const { vocabularySize } = this.#runner.shape;
-    return logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
+    const row = (index: number) => logits.subarray(index * vocabularySize, (index + 1) * vocabularySize);
+    return { row, score: () => null };
   }
 }

@@ -1,6 +1,6 @@
 import { bugTrace } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
-import { RuntimeFault } from '../../model/model-runner.ts';
+import { type LogitRows, RuntimeFault } from '../../model/model-runner.ts';
 import { InvalidLogitsError, NoCandidatesError } from '../../sampling/argmax.ts';
 import type { KvCopy } from '../kv/pending-copies.ts';
 import { type PromptSnapshots, snapshotOf } from '../kv/state-snapshots.ts';
@@ -110,19 +110,14 @@ export class Requests {
    * later calls, with the same logits. If the prompt is late, its sequences end; the KV so far stays in the
    * prefix cache.
    * @param end position after the chunk
-   * @param row logits of the chunk's wanted positions; the last of them is row −1
+   * @param rows of the chunk's wanted positions; the last of them is row −1
    */
-  advancePrefill(
-    prefill: PromptPrefill,
-    end: number,
-    row: (index: number) => Float32Array,
-    now: number,
-  ): readonly KvCopy[] {
+  advancePrefill(prefill: PromptPrefill, end: number, rows: LogitRows, now: number): readonly KvCopy[] {
     const { request } = prefill;
     const { running, prefixes, context } = this.#parts;
     const start = prefill.computed;
-    if (!this.#attempt(request, () => prefill.advance(end, row, context))) return [];
-    const logits = prefill.done && prefill.wantedLogits === 'last' && !prefill.healing ? row(-1) : null;
+    if (!this.#attempt(request, () => prefill.advance(end, rows, context))) return [];
+    const logits = prefill.done && prefill.wantedLogits === 'last' && !prefill.healing ? rows.row(-1) : null;
     this.#keepStates(prefill);
     prefixes.record(prefill, start, end, logits);
     const isCut = !prefill.done && prefill.isLate(now);
@@ -135,11 +130,11 @@ export class Requests {
       const mostSampled = Math.max(1, Math.floor(MAX_FIRST_LOGITS / context.workspace.vocabularySize));
       const mostStarted = Math.min(mostSampled, prefixes.copiesPerRun(prefill));
       const count = prefill.generates && !isCut ? mostStarted : prefill.sequences.length;
-      if (count < prefill.sequences.length) prefill.logits ??= row(-1).slice();
+      if (count < prefill.sequences.length) prefill.logits ??= rows.row(-1).slice();
       for (const queued of prefill.sequences.slice(0, count)) {
         const sequence = newSequence(queued, prefill.healing, context, this.#snapshotsOf(prefill));
         if (isCut || !prefill.generates) sequence.end('length', null);
-        else sequence.advance(row(-1), now);
+        else sequence.advance(rows.row(-1), now);
         sequences.push(sequence);
       }
     });

@@ -1,5 +1,5 @@
 import { type LogprobRow, MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
-import type { EmbeddedImage } from '../../model/model-runner.ts';
+import type { EmbeddedImage, LogitRows } from '../../model/model-runner.ts';
 import { tokenLogprob, tokenRank } from '../../sampling/logprobs.ts';
 import type { StoredPrompt } from '../kv/prefix-store.ts';
 import { PromptLogprobs } from '../kv/prompt-logprobs.ts';
@@ -108,6 +108,11 @@ export class PromptPrefill {
     return this.request.submission.logprobRows?.prompt === true;
   }
 
+  /** A device may score its tokens: nothing else is needed of their logits. */
+  get isScorable(): boolean {
+    return this.logprobs !== null && !this.wantsRows && this.healing === null;
+  }
+
   /** False if the prompt is only evaluated. */
   get generates(): boolean {
     return this.request.prompt(this.promptIndex).maxTokens > 0;
@@ -138,29 +143,29 @@ export class PromptPrefill {
 
   /**
    * Takes the results of positions computed … end − 1.
-   * @param row logits of the chunk's wanted positions, in order
+   * @param rows of the chunk's wanted positions
    */
-  advance(end: number, row: (index: number) => Float32Array, context: SamplingContext): void {
-    if (this.logprobs !== null) this.#addLogprobs(this.logprobs, end, row, context);
+  advance(end: number, rows: LogitRows, context: SamplingContext): void {
+    if (this.logprobs !== null) this.#addLogprobs(this.logprobs, end, rows, context);
     if (this.healing !== null) {
       const firstRow = this.wantedLogits === 'all' ? this.computed : Math.max(this.computed, this.logitsFrom);
       for (let at = Math.max(this.computed, this.healing.from - 1); at < end; at++) {
-        this.healing.add(row(at - firstRow));
+        this.healing.add(rows.row(at - firstRow));
       }
     }
     this.computed = end;
   }
 
-  #addLogprobs(
-    logprobs: PromptLogprobs,
-    end: number,
-    row: (index: number) => Float32Array,
-    { workspace }: SamplingContext,
-  ): void {
+  #addLogprobs(logprobs: PromptLogprobs, end: number, rows: LogitRows, { workspace }: SamplingContext): void {
     const last = Math.min(end, this.tokens.length - 1);
     for (let at = Math.max(this.computed, this.logprobsFrom); at < last; at++) {
       const id = this.tokens[at + 1]!;
-      const logits = row(at - this.computed);
+      const score = rows.score(at - this.computed, logprobs.top);
+      if (score !== null) {
+        logprobs.set(at + 1, score);
+        continue;
+      }
+      const logits = rows.row(at - this.computed);
       const scored = tokenLogprob(logits, id, logprobs.top, workspace);
       logprobs.set(at + 1, { ...scored, rank: tokenRank(id, workspace) });
       const reported =

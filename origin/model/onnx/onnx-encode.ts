@@ -33,17 +33,18 @@ export function encodeModel(
   ]);
 }
 
-/** Encodes a node, named after its output. */
+/** Encodes a node, named after its first output. */
 export function encodeNode(
   operator: string,
   inputs: readonly string[],
-  output: string,
+  output: string | readonly string[],
   integers: Readonly<Record<string, number>> = {},
 ): Uint8Array {
+  const outputs = typeof output === 'string' ? [output] : output;
   return encodeMessage(GraphField.node, [
     ...inputs.map((name) => encodeString(1, name)),
-    encodeString(2, output),
-    encodeString(3, output),
+    ...outputs.map((name) => encodeString(2, name)),
+    encodeString(3, outputs[0]!),
     encodeString(4, operator),
     ...Object.entries(integers).map(([name, value]) => encodeIntegerAttribute(name, value)),
   ]);

@@ -11,6 +11,7 @@ import { patchDecoder } from '../foreign/patch-decoder.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
 import { type GraphFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
+import { scoreFault as findScoreFault } from '../runner/check-scores.ts';
 import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
 import { GraphRunner } from '../runner/graph-runner.ts';
 import {
@@ -20,6 +21,7 @@ import {
   maxAutomaticSlots,
   requireFit,
 } from '../runner/kv-cache.ts';
+import { OrtRunner } from '../runner/ort-runner.ts';
 import { type AllocateLogits, MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
 import type { ImageEncoder } from '../vision/image-encoder.ts';
 import { openVision, planVision, type VisionPlan } from '../vision/vision.ts';
@@ -155,7 +157,8 @@ export async function openModel(
       if (plan.vision !== null) return openOn(chosen, turns);
       try {
         const opened = await openOn({ ...chosen, graphs: true }, turns);
-        const fault = opened.runner instanceof GraphRunner ? opened.runner.sparseFault : null;
+        const { runner } = opened.model;
+        const fault = runner instanceof GraphRunner ? runner.sparseFault : null;
         if (fault !== null) graphWarning = `logits come to main memory as whole rows: ${fault}`;
         return opened;
       } catch (error) {
@@ -164,10 +167,18 @@ export async function openModel(
       return openOn(chosen, turns);
     });
   });
-  const warnings = [warning, graphWarning, overflowWarning(plan.decoder, hasVnni())].filter(
+  const { model, scoreFault } = opened;
+  const scoreWarning = scoreFault && `prompts are scored from whole rows of logits: ${scoreFault}`;
+  const warnings = [warning, graphWarning, scoreWarning, overflowWarning(plan.decoder, hasVnni())].filter(
     (line) => line !== null,
   );
-  return { ...opened, warning: warnings.join('; ') || null };
+  return { ...model, warning: warnings.join('; ') || null };
+}
+
+interface OpenedOnDevice {
+  readonly model: Omit<OpenedModel, 'warning'>;
+  /** Why prompts are scored from whole rows, though the device could score them; null if that is not so. */
+  readonly scoreFault: string | null;
 }
 
 interface OpenedDevice {
@@ -182,7 +193,7 @@ async function open(
   { device, turns }: OpenedDevice,
   machine: Machine,
   allocateLogits: AllocateLogits | undefined,
-): Promise<Omit<OpenedModel, 'warning'>> {
+): Promise<OpenedOnDevice> {
   const { decoder, layout, file, model, vision } = plan;
   const { threads } = options;
   if (device.provider === 'cpu') {
@@ -214,14 +225,24 @@ async function open(
     const { logits } = patched;
     const runnerOptions = { decoder, logits, layout, prefillChunk, embedder, allocateLogits };
     const runner = await startRunner(session, runnerOptions, { file, graph: patched.graph });
+    const scoreFault = await withoutWrongScores(runner);
     const where = device.provider === 'cpu' ? '' : ` on ${deviceName}`;
     const summary = summaryOf(file, decoder, describeLayout(layout) + where, images);
-    return { runner, images, shape: runner.shape, deviceName, summary };
+    return { model: { runner, images, shape: runner.shape, deviceName, summary }, scoreFault };
   } catch (error) {
     images?.dispose();
     embedder?.dispose();
     throw error;
   }
+}
+
+/** Compares scores of the device with those of whole rows, and gives them up if they differ. */
+async function withoutWrongScores(runner: ModelRunner): Promise<string | null> {
+  const canScore = runner instanceof OrtRunner || runner instanceof GraphRunner;
+  if (!canScore || runner.shape.maxScored === undefined) return null;
+  const fault = await findScoreFault(runner);
+  if (fault !== null) runner.dropScores();
+  return fault;
 }
 
 function summaryOf(

@@ -1,5 +1,6 @@
 import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
+import { scoreBytes } from '../runner/device-scores.ts';
 import { elementBytes } from '../runner/kv-cache.ts';
 
 /** Estimates the memory of runs on a card. */
@@ -59,5 +60,5 @@ export function runBytes(
   const attention =
     rows * 2 * (heads + 2 * kvHeads) * headSize * elementBytes(decoder) +
     MAX_SPLITS * PROCESSORS * (headSize + 1) * SINGLE;
-  return logits + activations + attention + quantized * HALF;
+  return logits + activations + attention + quantized * HALF + scoreBytes(vocabularySize);
 }

@@ -10,6 +10,7 @@ import { SparseLogits } from '../sparse-logits.ts';
 import { CudaKvCopier } from './cuda-kv-copier.ts';
 import { DecodeGraphs } from './decode-graphs.ts';
 import { DeviceKvCache } from './device-kv-cache.ts';
+import { DeviceScores } from './device-scores.ts';
 import { GraphRunner } from './graph-runner.ts';
 import { type KvLayout, kvLayout } from './kv-cache.ts';
 import type { KvCopier } from './kv-copier.ts';
@@ -23,6 +24,8 @@ export interface DeviceWays {
   /** Whether runs can only bind whole buffers. */
   readonly staged: boolean;
   openCopier(session: OrtSession, options: RunnerOptions): KvCopier;
+  /** Whether prompts are scored where their logits are. */
+  readonly scores: boolean;
   /** What copies inputs and logits of CUDA's runs; null = ONNX Runtime does, and there are no graphs. */
   openCopies(session: OrtSession): CudaCopies | null;
 }
@@ -46,9 +49,12 @@ export function deviceRunner(
     const cacheOf = (layout: KvLayout) => new DeviceKvCache(memory, copier, options.decoder, layout);
     if (ways.staged) return stagedRunner(session, options, cacheOf, release);
     const cache = cacheOf(options.layout);
+    const { vocabularySize } = options.decoder;
+    const scores = ways.scores ? new DeviceScores({ session, memory, vocabularySize }) : null;
+    if (scores !== null) held.push(() => scores.dispose());
     const copies = ways.openCopies(session);
-    if (copies === null) return new OrtRunner(session.lend(release), { ...options, cache });
-    return graphRunner(session, { ...options, cache }, { memory, copies, release });
+    if (copies === null) return new OrtRunner(session.lend(release), { ...options, cache, scores });
+    return graphRunner(session, { ...options, cache, scores }, { memory, copies, release });
   } catch (error) {
     release();
     throw error;
@@ -113,6 +119,7 @@ function stagedRunner(
 /** CUDA's driver copies strided memory. On other devices ONNX Runtime copies, on the session's device. */
 const waysOf = ({ capturesGraphs, device, turns }: OrtSession): DeviceWays => ({
   staged: device.provider === 'webgpu',
+  scores: device.provider === 'cuda',
   openCopier: ({ api }, { decoder }) => {
     if (device.provider === 'cuda') return new CudaKvCopier(openCudaDriver().copies(device.deviceId, turns));
     if (decoder.kv.some(({ headSize }) => headSize !== decoder.headSize))

@@ -1,6 +1,7 @@
 import type {
   DecodeBatch,
   KvBytes,
+  LogitRows,
   ModelRunner,
   ModelShape,
   PrefillChunk,
@@ -83,11 +84,23 @@ export class GraphRunner implements ModelRunner {
   }
 
   prefillTogether(chunks: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array> {
+    return this.#run(chunks, (prefiller) => prefiller.prefillTogether(chunks, signal));
+  }
+
+  score(chunks: readonly PrefillChunk[], next: Int32Array, signal: AbortSignal): Promise<LogitRows> {
+    return this.#run(chunks, (prefiller) => prefiller.score(chunks, next, signal));
+  }
+
+  dropScores(): void {
+    this.#parts.prefiller.dropScores();
+  }
+
+  #run<T>(chunks: readonly PrefillChunk[], run: (prefiller: OrtRunner) => Promise<T>): Promise<T> {
     return this.#guard.run(async () => {
       this.#parts.graphs.sparse?.logits.clear();
-      const logits = await this.#parts.prefiller.prefillTogether(chunks, signal);
+      const result = await run(this.#parts.prefiller);
       for (const { slot, start, tokens } of chunks) this.#idle.written(slot, start, tokens.length);
-      return logits;
+      return result;
     });
   }
 

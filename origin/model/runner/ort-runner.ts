@@ -2,6 +2,7 @@ import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-na
 import type {
   DecodeBatch,
   KvBytes,
+  LogitRows,
   ModelRunner,
   ModelShape,
   PrefillChunk,
@@ -18,6 +19,7 @@ import {
   keptLogitRows,
   MAX_PREFILL_CHUNKS,
   MAX_PROMPT_LOGITS,
+  type PromptScores,
   type RunnerOptions,
 } from './runner-options.ts';
 import { type BegunRun, StateCache, type StatePlace } from './state-cache.ts';
@@ -54,6 +56,7 @@ export class OrtRunner implements ModelRunner {
   readonly #prefillInputs: PrefillInputs;
   readonly #embedder: TokenEmbedder | null;
   readonly #logits: Logits;
+  #scores: PromptScores | null;
   /** By slot range and place of the states; least recently used first. */
   readonly #bindings = new Map<number, RunBinding>();
   readonly #guard = new RunGuard(() => this.#release());
@@ -67,6 +70,7 @@ export class OrtRunner implements ModelRunner {
       prefillChunk,
       cache,
       embedder = null,
+      scores = null,
       allocateLogits = inOrdinaryMemory,
     }: RunnerOptions,
   ) {
@@ -74,7 +78,8 @@ export class OrtRunner implements ModelRunner {
     const { vocabularySize } = decoder;
     // A device copies its own memory in a fraction of a step.
     const ofDevice = cache ? { maxCopied: contextLength, maxPromptLogits: MAX_PROMPT_LOGITS } : {};
-    this.#shape = { vocabularySize, contextLength, slots, prefillChunk, minRows: 1, ...ofDevice };
+    const scored = scores === null ? {} : { maxScored: scores.maxRows };
+    this.#shape = { vocabularySize, contextLength, slots, prefillChunk, minRows: 1, ...ofDevice, ...scored };
     this.#session = session;
     this.#decoder = decoder;
     this.#logitsName = logits;
@@ -83,6 +88,7 @@ export class OrtRunner implements ModelRunner {
     this.#decodeInputs = new DecodeInputs(slots, contextLength);
     this.#prefillInputs = new PrefillInputs(slots, MAX_PREFILL_CHUNKS * prefillChunk);
     this.#embedder = embedder;
+    this.#scores = scores;
     this.#logits = allocateLogits(keptLogitRows(layout, prefillChunk) * vocabularySize);
   }
 
@@ -111,6 +117,13 @@ export class OrtRunner implements ModelRunner {
   /** Set after the runner was probed. */
   set joinsPrompts(joinsPrompts: boolean) {
     this.#shape = { ...this.#shape, joinsPrompts };
+  }
+
+  /** After this, prompts are scored from whole rows. Call if the device scores otherwise. */
+  dropScores(): void {
+    this.#scores = null;
+    const { maxScored: _, ...shape } = this.#shape;
+    this.#shape = shape;
   }
 
   /** Runs on the calling thread, or with a signal as a prefill does. */
@@ -148,17 +161,43 @@ export class OrtRunner implements ModelRunner {
   /** As `prefill`. Attention ignores the padding of a prompt, and later tokens overwrite its KV. */
   prefillTogether(chunks: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array> {
     return this.#guard.run(async () => {
-      const [{ tokens, images, slot }] = chunks as [PrefillChunk];
-      const { sequences, length, logits: wanted } = this.#prefillInputs.fill(chunks);
-      this.#embedder?.embed(tokens, tokens.length, images);
-      const rows = wanted === 0 ? 0 : Math.max(wanted, this.shape.minRows);
-      const from = this.#beginPrompts(chunks);
-      const logits = this.#logitsFor(rows);
-      using binding = this.#bind(this.#prefillInputs, [sequences, length], slot, logits, from);
-      await this.#session.runAsync(binding, signal);
-      for (const chunk of chunks) this.#states?.end(chunk.slot, chunk.start + chunk.tokens.length);
+      const { dimensions, wanted } = this.#fillPrompts(chunks);
+      const logits = this.#logitsFor(wanted === 0 ? 0 : Math.max(wanted, this.shape.minRows));
+      await this.#runPrompts(chunks, dimensions, this.#rows(logits), signal);
       return logits.subarray(0, wanted * this.shape.vocabularySize);
     });
+  }
+
+  score(chunks: readonly PrefillChunk[], next: Int32Array, signal: AbortSignal): Promise<LogitRows> {
+    return this.#guard.run(async () => {
+      const scores = this.#scores;
+      const { dimensions, wanted } = this.#fillPrompts(chunks);
+      if (scores === null || wanted > scores.maxRows) throw new RangeError(`${wanted} rows to score`);
+      await this.#runPrompts(chunks, dimensions, scores.logits(wanted), signal);
+      return scores.score(next);
+    });
+  }
+
+  #fillPrompts(chunks: readonly PrefillChunk[]): {
+    readonly dimensions: Dimensions;
+    readonly wanted: number;
+  } {
+    const [{ tokens, images }] = chunks as [PrefillChunk];
+    const { sequences, length, logits: wanted } = this.#prefillInputs.fill(chunks);
+    this.#embedder?.embed(tokens, tokens.length, images);
+    return { dimensions: [sequences, length], wanted };
+  }
+
+  async #runPrompts(
+    chunks: readonly PrefillChunk[],
+    dimensions: Dimensions,
+    logits: BoundTensor,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const from = this.#beginPrompts(chunks);
+    using binding = this.#bind(this.#prefillInputs, dimensions, chunks[0]!.slot, logits, from);
+    await this.#session.runAsync(binding, signal);
+    for (const { slot, start, tokens } of chunks) this.#states?.end(slot, start + tokens.length);
   }
 
   /** @throws Error if the slot has no state of the chunk's start, or would get one of padding */
@@ -193,7 +232,7 @@ export class OrtRunner implements ModelRunner {
     const key = 2 * (firstSlot * (slots + 1) + rows) + from;
     const bound = this.#bindings.get(key);
     this.#bindings.delete(key);
-    const binding = bound ?? this.#bind(this.#decodeInputs, [rows, 1], firstSlot, logits, from);
+    const binding = bound ?? this.#bind(this.#decodeInputs, [rows, 1], firstSlot, this.#rows(logits), from);
     this.#bindings.set(key, binding);
     this.#dropOldestBinding();
     return binding;
@@ -213,20 +252,18 @@ export class OrtRunner implements ModelRunner {
     return length > this.#logits.length ? inOrdinaryMemory(length) : this.#logits.subarray(0, length);
   }
 
-  /** @param logits as many rows as the run computes */
+  /** @param logits where the run leaves them, as many rows as it computes */
   #bind(
     inputs: BatchInputs,
     dimensions: Dimensions,
     firstSlot: number,
-    logits: Logits,
+    logits: BoundTensor,
     from: StatePlace,
   ): RunBinding {
-    const { vocabularySize } = this.shape;
-    const rows = logits.length / vocabularySize;
     return this.#session.bound((binding) => {
       this.#bindInputs(binding, inputs, dimensions);
-      binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [rows]));
-      binding.output(this.#logitsName, this.#tensor(logits, [rows, vocabularySize]));
+      binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, logits.dimensions.slice(0, 1)));
+      binding.output(this.#logitsName, logits);
       this.#cache.bind(binding, firstSlot, dimensions[0]);
       this.#states?.bind(binding, firstSlot, dimensions[0], from);
     });
@@ -243,6 +280,11 @@ export class OrtRunner implements ModelRunner {
   /** Binds the ids, or the vectors of the embedder. */
   #tokens(ids: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
     return this.#embedder?.vectors(dimensions) ?? this.#tensor(ids, dimensions);
+  }
+
+  #rows(logits: Logits): BoundTensor {
+    const { vocabularySize } = this.shape;
+    return this.#tensor(logits, [logits.length / vocabularySize, vocabularySize]);
   }
 
   #tensor(array: Elements, dimensions: readonly number[]): BoundTensor {

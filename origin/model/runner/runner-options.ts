@@ -1,3 +1,5 @@
+import type { LogitRows } from '../model-runner.ts';
+import type { BoundTensor } from '../ort/bound-tensors.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import type { KvLayout, KvStore } from './kv-cache.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
@@ -8,6 +10,16 @@ import type { TokenEmbedder } from './token-embedder.ts';
  * longer for the end of the run.
  */
 export const MAX_PREFILL_CHUNKS = 2;
+
+/** Scores tokens of prompts on a device. */
+export interface PromptScores {
+  /** Most rows of logits at a time. */
+  readonly maxRows: number;
+  /** Where a run leaves its logits, which `score` reads. */
+  logits(rows: number): BoundTensor;
+  /** @param next by row: the token to score */
+  score(next: Int32Array): LogitRows;
+}
 
 /** Options of every runner over ONNX Runtime. */
 export interface RunnerOptions {
@@ -20,6 +32,8 @@ export interface RunnerOptions {
   readonly cache?: KvStore;
   /** For decoders that read vectors instead of ids. The runner owns it. */
   readonly embedder?: TokenEmbedder | null;
+  /** Scores prompts where their logits are; null or absent = the device has nothing for it. */
+  readonly scores?: PromptScores | null;
   /** Allocates the memory of the logits; default: ordinary memory. */
   readonly allocateLogits?: AllocateLogits | undefined;
 }

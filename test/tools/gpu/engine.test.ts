@@ -65,4 +65,46 @@ function answersAreTheModels(one: RunnerCase): void {
   );
 }
 
-onEachRunner('an engine', answersAreTheModels);
+function scoresAreTheModels(one: RunnerCase): void {
+  const opened = syntheticRunner(one, { slots: SLOTS, prefillChunk: CHUNK });
+
+  it(
+    'tokens of prompts get the logprobs and ranks of a forward pass in doubles',
+    async () => {
+      const { model, runner } = opened;
+      const { tokenBytes, eosIds } = model.data;
+      const engine = new Driver(runner, { tokenBytes, eosIds });
+      const prompts = Array.from({ length: REQUESTS }, (_, request) => promptOf(request));
+      for (const [request, tokens] of prompts.entries()) {
+        const scored = { promptTopLogprobs: 4, echo: true, prompts: [{ tokens, maxTokens: 0 }] };
+        engine.submit(submission({ requestId: `${request}`, ...scored }));
+      }
+      await engine.finish();
+
+      const reference = float64Llama.load(join(model.data.model.directory, 'model.onnx'));
+      for (const [request, tokens] of prompts.entries()) {
+        const rows = reference.forward([...tokens]);
+        const event = engine.eventsOf(`${request}`).find(({ type }) => type === 'prompt');
+        const scores = event?.type === 'prompt' ? event.logprobs! : [];
+        expect(scores).toHaveLength(tokens.length);
+        for (const [at, { id, logprob, topLogprobs }] of scores.entries()) {
+          expect(id).toBe(tokens[at]);
+          if (at === 0) continue;
+          const row = rows[at - 1]!;
+          const normalizer = Math.log(row.reduce((sum, logit) => sum + Math.exp(logit), 0));
+          const difference = Math.abs(logprob! - (row[id]! - normalizer));
+          expect(difference).toBeLessThan(2 * one.tolerance);
+          const fourth = [...row].sort((a, b) => b - a)[3]!;
+          for (const [listed] of topLogprobs!)
+            expect(row[listed]).toBeGreaterThan(fourth - 2 * one.tolerance);
+        }
+      }
+    },
+    FIRST_RUN_MS,
+  );
+}
+
+onEachRunner('an engine', (one) => {
+  answersAreTheModels(one);
+  scoresAreTheModels(one);
+});

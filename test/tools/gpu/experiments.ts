@@ -6,6 +6,7 @@ import { openCudaDriver } from '../../../origin/model/ort/cuda-driver.ts';
 import { type OrtApi, openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../../origin/model/ort/ort-device.ts';
 import { ordinaryBuffer } from '../../../origin/model/ort/ort-library.ts';
+import { scoreFault } from '../../../origin/model/runner/check-scores.ts';
 import type { AllocateLogits } from '../../../origin/model/runner/runner-options.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { Driver } from '../../origin/engine/support/engine-driver.ts';
@@ -134,22 +135,36 @@ async function prefillRates(setting: Setting): Promise<Answer> {
 /** A prompt whose positions all get logprobs, and the longest time in which no other sequence decodes. */
 async function scoredPrompt(setting: Setting): Promise<Answer> {
   return await opened(setting, { slots: 2, prefillChunk: 512, graphs: true }, async (runner) => {
-    const length = Math.min(SCORED, runner.shape.contextLength - 8);
-    const prompts = [{ tokens: Int32Array.from(promptOf(length, runner)), maxTokens: 0 }];
-    const driver = new Driver(runner, {
-      tokenBytes: plainVocabulary(runner.shape.vocabularySize),
-      eosIds: [],
-    });
-    const fields = { prompts, echo: true, promptTopLogprobs: 5, cachePrompt: false };
-    const steps: number[] = [];
-    for (const requestId of ['warm', 'measured']) {
-      steps.length = 0;
-      driver.submit(submission({ requestId, ...fields }));
-      while (!driver.engine.idle) steps.push(await timed(setting, () => driver.step()));
-    }
-    const whole = steps.reduce((sum, ms) => sum + ms, 0);
-    return { positions: length, whole, 'longest step': Math.max(...steps) };
+    const rows = await scoredTimes(setting, changedRunner(runner, {}));
+    const { score } = runner;
+    if (!score) return rows;
+    const scoring = changedRunner(runner, { score: score.bind(runner) });
+    const onDevice = await scoredTimes(setting, scoring);
+    return {
+      ...rows,
+      'whole, scored on the device': onDevice.whole,
+      'longest step, scored on the device': onDevice['longest step'],
+      fault: (await scoreFault({ ...scoring, score: score.bind(runner) })) ?? 'none',
+    };
   });
+}
+
+async function scoredTimes(setting: Setting, runner: ModelRunner) {
+  const length = Math.min(SCORED, runner.shape.contextLength - 8);
+  const prompts = [{ tokens: Int32Array.from(promptOf(length, runner)), maxTokens: 0 }];
+  const driver = new Driver(runner, {
+    tokenBytes: plainVocabulary(runner.shape.vocabularySize),
+    eosIds: [],
+  });
+  const fields = { prompts, echo: true, promptTopLogprobs: 5, cachePrompt: false };
+  const steps: number[] = [];
+  for (const requestId of ['warm', 'measured']) {
+    steps.length = 0;
+    driver.submit(submission({ requestId, ...fields }));
+    while (!driver.engine.idle) steps.push(await timed(setting, () => driver.step()));
+  }
+  const whole = steps.reduce((sum, ms) => sum + ms, 0);
+  return { positions: length, whole, 'longest step': Math.max(...steps) };
 }
 
 /** Graphs of a long context, which attention may divide otherwise than those of a short one. */

@@ -80,7 +80,12 @@ export function driverRunner(
   captures = true,
 ): ModelRunner {
   const copies = () => openCudaDriver(file).copies(0);
-  const ways = { staged: false, openCopier: () => new CudaKvCopier(copies()), openCopies: copies };
+  const ways = {
+    staged: false,
+    scores: true,
+    openCopier: () => new CudaKvCopier(copies()),
+    openCopies: copies,
+  };
   return deviceRunnerOn({ provider: 'cpu' }, directory, options, api, { ways, allocateLogits, captures });
 }
 

@@ -27,12 +27,13 @@ it('the sizes of runs are read from the graph: widest product, query heads, larg
   });
 });
 
-it('a run needs logits, activations, attention and one dequantized matrix, by the larger of batch and chunk', () => {
+it('a run needs logits, activations, attention, one dequantized matrix and scores, by the larger of batch and chunk', () => {
   const { graph, decoder } = read({ ...MODEL, quantization: 'q4' });
   const split = 128 * 132 * 17 * 4;
   const perRow = 4096 * 6 + 6 * 128 * 4 + 2 * 12 * 16 * 4;
   const whole = 4096 * 64 * 2;
   const kept = 4096 * 4;
-  expect(runBytes(decoder, 8, 512, graph)).toBe(512 * perRow + 8 * kept + split + whole);
-  expect(runBytes(decoder, 1000, 512, graph)).toBe(1000 * (perRow + kept) + split + whole);
+  const scored = 256 * 4096 * 16;
+  expect(runBytes(decoder, 8, 512, graph)).toBe(512 * perRow + 8 * kept + split + whole + scored);
+  expect(runBytes(decoder, 1000, 512, graph)).toBe(1000 * (perRow + kept) + split + whole + scored);
 });
