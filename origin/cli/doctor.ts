@@ -9,12 +9,12 @@ import { findAccess, findAddress } from './access.ts';
 import { createApi } from './api.ts';
 import { type Finding, fail, fetchReply, isHealth, ok, warn } from './doctor/finding.ts';
 import type { CliContext, GlobalOptions } from './session.ts';
-import { BUNDLED_WORKER, ROOT, stateDirectory } from './start/installation.ts';
+import { PACKAGED_WORKER, ROOT, stateDirectory } from './start/installation.ts';
 
 /** `continuo doctor`. */
 
 /** The package cannot deploy its Worker. */
-const CONFIGURATION = existsSync(BUNDLED_WORKER) ? undefined : path.join(ROOT, 'wrangler.toml');
+const CONFIGURATION = existsSync(PACKAGED_WORKER) ? undefined : path.join(ROOT, 'wrangler.toml');
 /** The NVIDIA driver creates it. */
 const CARD_DEVICE = '/dev/nvidiactl';
 

@@ -28,23 +28,18 @@ test('migrations run once, in the order of their names, and one that fails leave
 
 test('a state directory is migrated again only if there are other files', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'state-'));
-  const configuration = path.join(folder, 'wrangler.toml');
-  writeFileSync(
-    configuration,
-    'name = "w"\ncompatibility_date = "2026-10-20"\n[[d1_databases]]\nbinding = "DB"\ndatabase_name = "db"\n' +
-      'database_id = "1"\nmigrations_dir = "."\n',
-  );
+  const databases = [{ binding: 'DB', folder }];
   const write = (name: string, sql: string) => writeFileSync(path.join(folder, name), sql);
   const state = path.join(folder, 'state');
   write('0001_table.sql', 'CREATE TABLE words (name TEXT);');
-  await migrateLocalDatabases(configuration, state);
+  await migrateLocalDatabases(databases, state);
   const before = readdirSync(state, { recursive: true }).length;
-  await migrateLocalDatabases(configuration, state);
+  await migrateLocalDatabases(databases, state);
   expect(readdirSync(state, { recursive: true })).toHaveLength(before);
   write('0002_more.sql', 'INSERT INTO none VALUES (1);');
-  await expect(migrateLocalDatabases(configuration, state)).rejects.toThrow('none');
+  await expect(migrateLocalDatabases(databases, state)).rejects.toThrow('none');
   write('0002_more.sql', "INSERT INTO words VALUES ('a');");
-  await migrateLocalDatabases(configuration, state);
+  await migrateLocalDatabases(databases, state);
 });
 
 test('the single requests of version 0.2.0 are kept, and its Worker can add to them', async () => {

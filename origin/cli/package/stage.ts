@@ -1,15 +1,14 @@
 import { chmodSync, cpSync, globSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'vite';
-import { bundleWorker } from '../start/bundle-worker.ts';
-import { BUNDLED_WORKER, ROOT } from '../start/installation.ts';
+import { PACKAGED_WORKER, ROOT } from '../start/installation.ts';
 import { buildSite } from '../start/local-worker.ts';
+import { prepareInProcess } from '../start/prepared-worker.ts';
 import { packageManifest } from './manifest.ts';
 
 /** What the package holds in addition to modules, at the same place as in a checkout. */
 const FILES = [
   'LICENSE',
-  'wrangler.toml',
   'worker/migrations',
   'worker/usage-migrations',
   'worker/site/dist/public',
@@ -69,7 +68,7 @@ export async function stagePackage(directory: string): Promise<void> {
   await buildSite();
   await compile(directory);
   for (const file of FILES) cpSync(path.join(ROOT, file), path.join(directory, file), { recursive: true });
-  write(path.relative(ROOT, BUNDLED_WORKER), await bundleWorker(true));
+  write(path.relative(ROOT, PACKAGED_WORKER), JSON.stringify(await prepareInProcess({ minifies: true })));
   write(BIN, renameStarted(read(BIN)));
   write('README.md', read(README));
   write('package.json', JSON.stringify(packageManifest(), null, 2));

@@ -8,13 +8,13 @@ import type { Environment } from '@continuo/origin/config/environment.ts';
 /** The checkout, or the folder of the installed package, which has the same layout. */
 export const ROOT = path.resolve(import.meta.dirname, '../../..');
 
-/** What only a package has: the Worker as one module. A checkout bundles its own at each start. */
-export const BUNDLED_WORKER = path.join(ROOT, 'worker/worker.js');
+/** What only a package has: the Worker, ready to run. A checkout prepares its own. */
+export const PACKAGED_WORKER = path.join(ROOT, 'worker/prepared.json');
 
 /** The directory of keys, databases and logs. A package is replaced whole: its state is the user's data. */
 export function stateDirectory(
   environment: Environment,
-  isPackage: boolean = existsSync(BUNDLED_WORKER),
+  isPackage: boolean = existsSync(PACKAGED_WORKER),
 ): string {
   const named = environment.CONTINUO_STATE_DIR;
   if (isPackage) return named ? path.resolve(named) : path.join(dataDirectory(environment), 'continuo');

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
-import { unstable_readConfig } from 'wrangler';
+import { ROOT } from './installation.ts';
 
 /** The table in which `wrangler d1 migrations apply` records what it has applied. */
 const TABLE = `CREATE TABLE IF NOT EXISTS d1_migrations (
@@ -36,9 +36,10 @@ const LOCAL_IDS: Readonly<Record<string, string>> = {
   USAGE_DB: '00000000-0000-0000-0000-000000000003',
 };
 
-interface ConfiguredDatabase {
+/** A database and the folder of its migrations, absolute or relative to the root. */
+interface MigratedDatabase {
   readonly binding: string;
-  readonly migrations_dir?: string;
+  readonly folder: string;
 }
 
 /** Returns the id of each database of a wrangler configuration in the simulator. */
@@ -46,16 +47,14 @@ export const localIds = (bindings: readonly string[]): Record<string, string> =>
   Object.fromEntries(bindings.map((binding) => [binding, LOCAL_IDS[binding] ?? binding]));
 
 /**
- * Migrates the databases of a wrangler configuration in a state directory that no other process uses. Starts
- * no workerd if an earlier call has applied the same files.
+ * Migrates the databases in a state directory that no other process uses. Starts no workerd if an earlier
+ * call has applied the same files.
  */
-export async function migrateLocalDatabases(configuration: string, state: string): Promise<void> {
-  const configured: readonly ConfiguredDatabase[] = unstable_readConfig({
-    config: configuration,
-  }).d1_databases;
-  const databases = configured.map(({ binding, migrations_dir: folder = '' }) => {
-    return { binding, folder: path.resolve(path.dirname(configuration), folder) };
-  });
+export async function migrateLocalDatabases(
+  migrated: readonly MigratedDatabase[],
+  state: string,
+): Promise<void> {
+  const databases = migrated.map(({ binding, folder }) => ({ binding, folder: path.resolve(ROOT, folder) }));
   const files = databases.flatMap(({ folder }) => migrationsIn(folder)).join('\n');
   const record = path.join(state, 'migrations');
   if (existsSync(record) && readFileSync(record, 'utf8') === files) return;

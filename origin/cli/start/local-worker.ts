@@ -10,9 +10,10 @@ import {
   type StructuredLogsHandler,
   type V4WorkerOptions,
 } from 'miniflare';
-import { BUNDLED_WORKER } from './installation.ts';
+import { PACKAGED_WORKER, ROOT } from './installation.ts';
+import { localIds, migrateLocalDatabases } from './local-databases.ts';
 import { keyExchange, type PageLink } from './page-key.ts';
-import type { PreparationTask, PreparedWorker } from './prepare-worker.ts';
+import { preparedWorker } from './prepared-worker.ts';
 
 /** A rate limit of the platform. */
 export interface PlatformRateLimit {
@@ -44,8 +45,6 @@ export interface LocalWorker {
   readonly miniflare: Miniflare;
 }
 
-/** Characters of the prepared Worker at most. */
-const MAX_PREPARED = 64 * 2 ** 20;
 const NAME = 'continuo';
 /** The first requests come before it. */
 const FIRST_DAILY_WORK_MS = 5_000;
@@ -63,17 +62,18 @@ const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fe
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
   const { host, port, vars, pageLink, state, ratelimits = {}, onLog } = options;
   if (state !== undefined) provideAuthorities(state);
-  const [{ configured, assets, script }] = await Promise.all([
-    prepareWorker(state, options.script),
-    existsSync(BUNDLED_WORKER) ? null : buildSite(),
-  ]);
+  const [prepared] = await Promise.all([preparedWorker(), existsSync(PACKAGED_WORKER) ? null : buildSite()]);
+  const { configured, assets, databases, script } = prepared;
+  if (state !== undefined) await migrateLocalDatabases(databases, state);
   const main: V4WorkerOptions = {
     ...configured,
     name: NAME,
     ratelimits,
+    rootPath: ROOT,
     modules: true,
     unsafeDirectSockets: [{ host, port }],
-    script,
+    script: options.script ?? script,
+    d1Databases: localIds(databases.map(({ binding }) => binding)),
     bindings: {
       ...(configured.bindings as Readonly<Record<string, string>>),
       LOG_REQUESTS: 'false',
@@ -89,7 +89,12 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
     },
   };
   // In a Worker of its own: with assets, the simulator sends every request through two more Workers.
-  const site: V4WorkerOptions = { name: ASSETS, assets, modules: true, script: SERVE_ASSETS };
+  const site: V4WorkerOptions = {
+    name: ASSETS,
+    assets: { ...assets, directory: path.join(ROOT, assets.directory) },
+    modules: true,
+    script: SERVE_ASSETS,
+  };
   const miniflare = new Miniflare({
     ...convertV4MiniflareOptions({ workers: [main, site], cf: false }),
     ...(state === undefined ? {} : { resourcePersistencePath: state }),
@@ -142,29 +147,6 @@ const originBindings = ({ origins }: LocalWorkerOptions) =>
       { external: { address: new URL(url).host, http: {} } },
     ]),
   );
-
-let configurationRead: Promise<PreparedWorker> | null = null;
-
-async function prepareWorker(state: string | undefined, script: string | undefined): Promise<PreparedWorker> {
-  if (script === undefined) return prepareInProcess({ state, bundles: true });
-  // Without databases to migrate, what is left is wrangler.toml: a process reads it once.
-  const prepared =
-    state === undefined
-      ? (configurationRead ??= prepareInProcess({ bundles: false }))
-      : prepareInProcess({ state, bundles: false });
-  return { ...(await prepared), script };
-}
-
-/** Wrangler and Vite would keep 330 MiB in the process that serves, so they run in one of their own. */
-async function prepareInProcess(task: PreparationTask): Promise<PreparedWorker> {
-  const entry = fileURLToPath(new URL('./prepare-worker.ts', import.meta.url));
-  const { stdout } = await promisify(execFile)(process.execPath, [entry, JSON.stringify(task)], {
-    maxBuffer: MAX_PREPARED,
-  }).catch(({ stderr }: { readonly stderr: string }) => {
-    throw new Error(stderr.trim());
-  });
-  return JSON.parse(stdout.slice(stdout.lastIndexOf('\n'))) as PreparedWorker;
-}
 
 /** workerd starts only with certificates of authorities, which small images lack. Node brings its own. */
 function provideAuthorities(directory: string): void {

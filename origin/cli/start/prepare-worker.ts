@@ -1,43 +1,45 @@
-import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { V4WorkerOptions } from 'miniflare';
-import { unstable_getMiniflareWorkerOptions } from 'wrangler';
+import { unstable_getMiniflareWorkerOptions, unstable_readConfig } from 'wrangler';
 import * as z from 'zod';
 import { bundleWorker } from './bundle-worker.ts';
-import { BUNDLED_WORKER, ROOT } from './installation.ts';
-import { localIds, migrateLocalDatabases } from './local-databases.ts';
+import { ROOT } from './installation.ts';
 
-/** Process entry: migrates the local Worker's databases and prints the rest as JSON on its last line. */
+/** Process entry: reads wrangler.toml, bundles the Worker, and prints both as JSON on its last line. */
 
+/** What is equal at each start of the local Worker. Paths are relative to the root. */
 export interface PreparedWorker {
   /** What wrangler.toml says of the Worker. */
-  readonly configured: Omit<V4WorkerOptions, 'assets'>;
+  readonly configured: Omit<V4WorkerOptions, 'assets' | 'd1Databases' | 'modulesRules' | 'rootPath'>;
   readonly assets: NonNullable<V4WorkerOptions['assets']>;
-  /** One module; empty if it was not asked for. */
+  readonly databases: readonly { readonly binding: string; readonly folder: string }[];
+  /** One module. */
   readonly script: string;
+}
+
+interface ConfiguredDatabase {
+  readonly binding: string;
+  readonly migrations_dir?: string;
 }
 
 const CONFIGURATION = path.join(ROOT, 'wrangler.toml');
 
-/** `state` = the directory of databases to migrate, if any; `bundles` = whether the script is asked for. */
-const task = z.object({ state: z.string().optional(), bundles: z.boolean() });
+const task = z.object({ minifies: z.boolean() });
 export type PreparationTask = z.infer<typeof task>;
 
-async function prepare({ state, bundles }: PreparationTask): Promise<PreparedWorker> {
-  const {
-    modulesRules: _,
-    assets,
-    ...configured
-  } = unstable_getMiniflareWorkerOptions(CONFIGURATION).workerOptions;
-  const [script] = await Promise.all([
-    !bundles ? '' : existsSync(BUNDLED_WORKER) ? readFileSync(BUNDLED_WORKER, 'utf8') : bundleWorker(),
-    state === undefined ? null : migrateLocalDatabases(CONFIGURATION, state),
-  ]);
+async function prepare({ minifies }: PreparationTask): Promise<PreparedWorker> {
+  const { workerOptions } = unstable_getMiniflareWorkerOptions(CONFIGURATION);
+  const { modulesRules: _, rootPath: __, d1Databases: ___, assets, ...configured } = workerOptions;
+  const { directory, ...served } = assets as PreparedWorker['assets'];
+  const databases: readonly ConfiguredDatabase[] = unstable_readConfig({
+    config: CONFIGURATION,
+  }).d1_databases;
   return {
-    configured: { ...configured, d1Databases: localIds(Object.keys(configured.d1Databases ?? {})) },
-    assets: assets as PreparedWorker['assets'],
-    script,
+    configured,
+    assets: { ...served, directory: path.relative(ROOT, directory) },
+    databases: databases.map(({ binding, migrations_dir: folder = '' }) => ({ binding, folder })),
+    script: await bundleWorker(minifies),
   };
 }
 
@@ -46,6 +48,5 @@ try {
   process.stdout.write(`\n${JSON.stringify(prepared)}`);
 } catch (error) {
   console.error(errorMessage(error));
-  // The simulator may still run.
-  process.exit(1);
+  process.exitCode = 1;
 }

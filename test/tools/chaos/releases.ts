@@ -73,7 +73,12 @@ export async function startWorkerOf(
   { port, state, origins }: WorkerPlan,
 ): Promise<Running> {
   // Releases before 0.2.0 migrated in their launcher.
-  await migrateLocalDatabases(path.join(root, 'wrangler.toml'), state);
+  const migrated = { DB: 'worker/migrations', USAGE_DB: 'worker/usage-migrations' };
+  const databases = Object.entries(migrated).map(([binding, folder]) => ({
+    binding,
+    folder: path.join(root, folder),
+  }));
+  await migrateLocalDatabases(databases, state);
   const upstreams = origins.map((url, index) => ({ kind: 'origin', name: `origin-${index}`, url }));
   const vars = {
     ENVIRONMENT: 'development',

@@ -41,10 +41,10 @@ export interface WorkerOptions extends Pick<LocalWorkerOptions, 'ratelimits' | '
   readonly entry?: string;
 }
 
-const bundles = new Map<string | undefined, Promise<string>>();
+const bundles = new Map<string, Promise<string>>();
 
 /** Bundles each entry once. */
-function bundleOf(entry: string | undefined): Promise<string> {
+function bundleOf(entry: string): Promise<string> {
   const bundle = bundles.get(entry) ?? bundleWorker(false, entry);
   bundles.set(entry, bundle);
   return bundle;
@@ -96,7 +96,7 @@ export async function startWorker(
       ...vars,
     },
     onLog: log.handler,
-    script: await bundleOf(entry),
+    ...(entry === undefined ? {} : { script: await bundleOf(entry) }),
     ...options,
   });
   const database = (await miniflare.getD1Database('DB')) as unknown as Database;

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
-import { existsSync, globSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { sourcesHash } from './sources-hash.ts';
 
 /**
  * Builds the page into worker/site/dist/public, from where the Worker serves it. Does nothing if the sources
@@ -21,16 +21,6 @@ const LOCAL_SOURCES = [
 ];
 /** What the result depends on. */
 const SOURCES = ['worker/site/**', 'shared/**', 'docs/**', 'package-lock.json', ...LOCAL_SOURCES];
-
-function sourcesHash(): string {
-  const hash = createHash('sha256');
-  const files = globSync(SOURCES, { cwd: ROOT, exclude: (name) => name === 'dist' }).toSorted();
-  for (const file of files) {
-    const absolute = path.join(ROOT, file);
-    if (statSync(absolute).isFile()) hash.update(file).update(readFileSync(absolute));
-  }
-  return hash.digest('hex');
-}
 
 const isCurrent = (hash: string): boolean =>
   existsSync(PUBLIC) && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === hash;
@@ -64,5 +54,5 @@ async function build(hash: string): Promise<void> {
   writeFileSync(STAMP, hash);
 }
 
-const hash = sourcesHash();
+const hash = sourcesHash(ROOT, SOURCES);
 if (!isCurrent(hash)) await build(hash);
