@@ -239,7 +239,7 @@ function servedConfig(
   design: DecoderDesign,
 ): Record<string, unknown> {
   const { text_config: text, vision_config: _, ...others } = config;
-  const { heads, kvHeads, headSize } = attentionsOf(design)[0]!;
+  const { heads = 0, kvHeads = null, headSize = null } = attentionsOf(design)[0] ?? {};
   return {
     ...others,
     ...(typeof text === 'object' ? text : {}),

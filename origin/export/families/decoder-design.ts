@@ -61,10 +61,10 @@ export interface TokenInputsDesign {
 export const keepsCache = ({ attention }: LayerDesign): boolean =>
   attention !== null && (attention.kind !== 'attention' || attention.sharedWith === null);
 
-/** Returns the attention of the layers that have it, of one at least. */
+/** Returns the attention of the layers that have it. */
 export const attentionsOf = ({ layers }: Pick<DecoderDesign, 'layers'>): readonly AttentionDesign[] =>
   layers.flatMap(({ attention: mixer }) => {
-    if (mixer?.kind === 'parallel') return mixer.attention;
+    if (mixer?.kind === 'parallel' || mixer?.kind === 'block-before') return mixer.attention;
     return mixer?.kind === 'attention' ? mixer : [];
   });
 

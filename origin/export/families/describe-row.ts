@@ -60,7 +60,9 @@ const HEAD_MULTIPLE = 8;
 
 /** Refuses sizes that the operator for attention does not have. @throws ModelError that names a field */
 export function requireAttention(row: DecoderRow, fields: ConfigFields, design: DecoderDesign): void {
-  const { heads, kvHeads, headSize } = attentionsOf(design)[0]!;
+  const [attention] = attentionsOf(design);
+  if (attention === undefined) return;
+  const { heads, kvHeads, headSize } = attention;
   const names: SizeNames = { ...SIZE_FIELDS, ...row.sizeFields };
   const given = (size: keyof Sizes) => names[size].find((name) => fields.has(name));
   if (heads % kvHeads !== 0)

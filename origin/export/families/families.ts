@@ -9,6 +9,7 @@ import { EXPERT_ROWS } from './expert-rows.ts';
 import { GEMMA_ROWS } from './gemma-rows.ts';
 import { GEMMA4_ROWS } from './gemma4-rows.ts';
 import { GPT_ROWS } from './gpt-rows.ts';
+import { KIMI_ROWS } from './kimi-rows.ts';
 import { knownValues } from './known-fields.ts';
 import { LATENT_ROWS } from './latent-rows.ts';
 import { LAYER_NORM_ROWS } from './layer-norm-rows.ts';
@@ -19,6 +20,7 @@ import { NEMOTRON_ROWS } from './nemotron-rows.ts';
 import { NEUTRAL_FIELDS } from './neutral-fields.ts';
 import { ROUTED_ROWS } from './routed-rows.ts';
 import { STATE_SPACE_ROWS } from './state-space-rows.ts';
+import { ZAMBA_ROWS } from './zamba-rows.ts';
 
 /** The table of families. */
 export const FAMILIES: readonly DecoderRow[] = [
@@ -34,7 +36,9 @@ export const FAMILIES: readonly DecoderRow[] = [
   ...LINEAR_ATTENTION_ROWS,
   ...STATE_SPACE_ROWS,
   ...NEMOTRON_ROWS,
+  ...ZAMBA_ROWS,
   ...LATENT_ROWS,
+  ...KIMI_ROWS,
   ...ROUTED_ROWS,
 ];
 

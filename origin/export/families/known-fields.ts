@@ -17,45 +17,61 @@ const each = (names: string, ...values: readonly unknown[]): Values =>
 
 export function knownValues(design: DecoderDesign): Values {
   const [first] = design.layers;
-  const { residual } = first!;
-  const feedForwards = design.layers.flatMap(({ feedForward }) => feedForward ?? []);
-  const [feedForward] = feedForwards;
-  const attentions = attentionsOf(design);
-  const attention = attentions[0]!;
-  const { query, queryNorm, clip, slopes, scale } = attention;
-  // transformers counts what is rotated as the head of latent attention.
-  const headSize = attention.latent?.sharedSize ?? attention.headSize;
   const norm =
     first!.attentionNorm ?? first!.attentionOutputNorm ?? first!.afterAttentionNorm ?? first!.feedForwardNorm;
-  const mlp = mlpOf(feedForward!);
-  const sparse = feedForwards.find(({ kind }) => kind !== 'mlp');
-  const experts = sparse === undefined ? [0, 1] : [expertsOf(sparse).length];
   return {
-    ...sizesOf(design, mlp.width, headSize),
+    ...sizesOf(design),
+    ...valuesOfAttention(design),
+    ...valuesOfFeedForward(design),
+    ...each('rms_norm_eps layer_norm_eps layer_norm_epsilon norm_eps norm_epsilon', norm?.epsilon),
+    ...each('norm_type normalization_function', ...NORM_NAMES[norm?.kind ?? 'layer']),
+    ...each('lm_head_bias', design.head.bias !== null),
+    ...each('parallel_attn use_parallel_block use_parallel_residual', first!.residual !== 'sequential'),
+    ...each('learned_embeddings', design.learnedPositions !== null),
+    ...each('scale_embeddings', design.embeddingScale !== 1),
+    ...CONSTANTS,
+  };
+}
+
+function valuesOfAttention(design: DecoderDesign): Values {
+  const attentions = attentionsOf(design);
+  const [attention] = attentions;
+  if (attention === undefined) return {};
+  const { heads, kvHeads, query, queryNorm, clip, slopes, scale } = attention;
+  // transformers counts what is rotated as the head of latent attention.
+  const headSize = attention.latent?.sharedSize ?? attention.headSize;
+  return {
+    ...each('num_attention_heads n_head n_heads num_heads', heads),
+    ...each('num_key_value_heads num_kv_heads n_head_kv', kvHeads),
+    ...each('head_dim attention_head_dim kv_channels', headSize),
     ...rotaryOf(
       attentions.flatMap(({ rotary }) => rotary ?? []),
       headSize,
     ),
-    ...each('rms_norm_eps layer_norm_eps layer_norm_epsilon norm_eps norm_epsilon', norm?.epsilon),
-    ...each('norm_type normalization_function', ...NORM_NAMES[norm?.kind ?? 'layer']),
-    ...each('hidden_act hidden_activation activation_function activation', ...activationNames(mlp)),
-    ...each('use_gated_activation', mlp.gate !== null),
-    ...each('num_experts num_local_experts', ...experts),
     ...each('attention_bias qkv_bias use_qkv_bias', query.bias !== null),
-    ...each('mlp_bias', mlp.up.bias !== null),
-    ...each('lm_head_bias', design.head.bias !== null),
     ...each('qk_norm use_qk_norm qk_layernorm', queryNorm !== null),
     ...each('clip_qkv', clip),
     ...each('alibi', slopes !== null),
     ...each('scale_attn_weights normalize_attention_scores', scale === 1 / Math.sqrt(attention.headSize)),
-    ...each('parallel_attn use_parallel_block use_parallel_residual', residual !== 'sequential'),
     ...each(
       'use_sliding_window',
       attentions.some(({ window }) => window !== null),
     ),
-    ...each('learned_embeddings', design.learnedPositions !== null),
-    ...each('scale_embeddings', design.embeddingScale !== 1),
-    ...CONSTANTS,
+  };
+}
+
+function valuesOfFeedForward({ layers }: DecoderDesign): Values {
+  const feedForwards = layers.flatMap(({ feedForward }) => feedForward ?? []);
+  const [feedForward] = feedForwards;
+  if (feedForward === undefined) return {};
+  const mlp = mlpOf(feedForward);
+  const sparse = feedForwards.find(({ kind }) => kind !== 'mlp');
+  return {
+    ...each('intermediate_size n_inner ffn_dim ffn_hidden_size', mlp.width),
+    ...each('hidden_act hidden_activation activation_function activation', ...activationNames(mlp)),
+    ...each('use_gated_activation', mlp.gate !== null),
+    ...each('num_experts num_local_experts', ...(sparse === undefined ? [0, 1] : [expertsOf(sparse).length])),
+    ...each('mlp_bias', mlp.up.bias !== null),
   };
 }
 
@@ -71,22 +87,14 @@ function mlpOf(feedForward: FeedForward): MlpDesign {
   return feedForward.kind === 'experts' ? feedForward.experts[0]! : feedForward.mlp;
 }
 
-const sizesOf = (design: DecoderDesign, width: number, headSize: number): Values => {
-  const { hidden, layers, maxPositions } = design;
-  const { heads, kvHeads } = attentionsOf(design)[0]!;
-  return {
-    ...each('hidden_size n_embd n_embed d_model', hidden),
-    ...each('num_hidden_layers n_layer n_layers num_layers', layers.length),
-    ...each('num_attention_heads n_head n_heads num_heads', heads),
-    ...each('num_key_value_heads num_kv_heads n_head_kv', kvHeads),
-    ...each('head_dim attention_head_dim kv_channels', headSize),
-    ...each('intermediate_size n_inner ffn_dim ffn_hidden_size', width),
-    ...each(
-      'max_position_embeddings n_positions max_seq_len',
-      ...(maxPositions < Infinity ? [maxPositions] : []),
-    ),
-  };
-};
+const sizesOf = ({ hidden, layers, maxPositions }: DecoderDesign): Values => ({
+  ...each('hidden_size n_embd n_embed d_model', hidden),
+  ...each('num_hidden_layers n_layer n_layers num_layers', layers.length),
+  ...each(
+    'max_position_embeddings n_positions max_seq_len',
+    ...(maxPositions < Infinity ? [maxPositions] : []),
+  ),
+});
 
 /** A field that speaks of all layers must be true of all of them. */
 function rotaryOf(rotary: readonly NonNullable<AttentionDesign['rotary']>[], headSize: number): Values {

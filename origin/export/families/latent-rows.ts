@@ -103,7 +103,7 @@ function scaleFactor(fields: ConfigFields): number {
   return share === 0 ? 1 : yarnMagnitude(parameters.number('factor'), share) ** 2;
 }
 
-function latent(row: RowContext, options: { interleaved: boolean; valueSize?: number }): Differences {
+export function latent(row: RowContext, options: { interleaved: boolean; valueSize?: number }): Differences {
   const { fields } = row;
   const sizes = readLatentSizes(row, options.valueSize);
   const bias = fields.flag('attention_bias', false);

@@ -1,3 +1,4 @@
+import type { MlpDesign } from './feed-forward-design.ts';
 import type { NormDesign, ProjectionDesign, Weight } from './weight-design.ts';
 
 /** Parts of a decoder as data: what a token reads of earlier ones. */
@@ -55,6 +56,8 @@ export interface AttentionDesign {
   readonly heads: number;
   readonly kvHeads: number;
   readonly headSize: number;
+  /** Width of what queries, keys and values are projected from; absent = the residual stream's. */
+  readonly inputWidth?: number;
   /** Null = the projections read the input. */
   readonly latent: LatentDesign | null;
   readonly query: ProjectionDesign;
@@ -145,6 +148,16 @@ export interface LinearAttentionDesign extends RecurrenceShape {
   readonly rateScale: 1 | 2;
   /** To heads · valueSize. */
   readonly gate: ProjectionDesign;
+  /**
+   * Kimi Linear: each value of a key has its own decay, so `decay` and its bias have heads · keySize values.
+   * Decay and gate project from vectors of `width`. The result is output(norm(y) · sigmoid(gate)). Null = as
+   * above.
+   */
+  readonly narrow: {
+    readonly width: number;
+    readonly decay: ProjectionDesign;
+    readonly gate: ProjectionDesign;
+  } | null;
   /** Over each head. */
   readonly norm: NormDesign;
   readonly output: ProjectionDesign;
@@ -196,9 +209,26 @@ export interface ParallelDesign {
   readonly stateSpace: StateSpaceDesign;
 }
 
+/**
+ * A block of attention and MLP before a state space (Zamba 2): t = linear(mlp(mlpNorm(attention(norm(x beside
+ * the embedding))))); y = stateSpace(stateSpaceNorm(x + t)). Layers may have the same block.
+ */
+export interface BlockBeforeDesign {
+  readonly kind: 'block-before';
+  /** Over twice the width of the residual stream. */
+  readonly norm: NormDesign;
+  readonly attention: AttentionDesign;
+  readonly mlpNorm: NormDesign;
+  readonly mlp: MlpDesign;
+  readonly linear: ProjectionDesign;
+  readonly stateSpaceNorm: NormDesign;
+  readonly stateSpace: StateSpaceDesign;
+}
+
 export type MixerDesign =
   | AttentionDesign
   | ConvolutionDesign
   | LinearAttentionDesign
   | StateSpaceDesign
-  | ParallelDesign;
+  | ParallelDesign
+  | BlockBeforeDesign;

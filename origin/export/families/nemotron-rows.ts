@@ -3,9 +3,9 @@ import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
 import { kernelLength } from './design-parts.ts';
 import { mlpBias } from './llama-rows.ts';
-import { describeStateSpace, type StateSpaceSizes } from './state-space.ts';
+import { describeStateSpace, readStepLimits, type StateSpaceSizes } from './state-space.ts';
 
-/** Nemotron H: layers of one block each. */
+/** Nemotron H and Mamba 2: layers of one block each. */
 
 const BLOCKS = {
   linear_attention: 'state-space',
@@ -134,7 +134,63 @@ function nemotronH({ fields }: RowContext): Differences {
   };
 }
 
+/** Mamba 2: state spaces only. */
+function mamba2({ fields, sizes }: RowContext): Differences {
+  const heads = fields.count('num_heads', 128);
+  const width = fields.count('expand', 2) * sizes.hidden;
+  if (width % heads !== 0) throw fields.fault('num_heads', `a divisor of the width ${width}`);
+  fields.require('head_dim', width / heads);
+  const keyHeads = fields.count('n_groups', 8);
+  if (heads % keyHeads !== 0) throw fields.fault('n_groups', `a divisor of the ${heads} heads`);
+  const bias = fields.flag('use_bias', false);
+  const stateSpace: StateSpaceSizes = {
+    heads,
+    valueSize: width / heads,
+    keyHeads,
+    keySize: fields.count('state_size', 128),
+    length: kernelLength(fields, 'conv_kernel'),
+    kernelBias: fields.flag('use_conv_bias', true),
+    inputBias: bias,
+    outputBias: bias,
+    stepLimits: readStepLimits(fields, 'time_step_limit'),
+    epsilon: fields.number('layer_norm_epsilon'),
+  };
+  return {
+    names: { embedding: 'model.embeddings', finalNorm: 'model.norm_f', attentionNorm: 'norm' },
+    norm: { kind: 'rms', epsilon: 'layer_norm_epsilon' },
+    rotary: null,
+    layer: (index) => ({
+      only: 'mixer',
+      mixer: describeStateSpace(`model.layers.${index}.mixer`, stateSpace),
+    }),
+  };
+}
+
+/** How weights were drawn before the training, and how other software computes a state space. */
+const MAMBA2_IGNORED = words(`
+  chunk_size residual_in_fp32 rescale_prenorm_residual time_step_rank time_step_min time_step_max time_step_floor
+`);
+
 export const NEMOTRON_ROWS: readonly DecoderRow[] = [
+  {
+    modelTypes: ['mamba2'],
+    defaults: {
+      layer_norm_epsilon: 1e-5,
+      head_dim: 64,
+      n_groups: 8,
+      vocab_size: 32_768,
+      hidden_size: 4096,
+      num_hidden_layers: 64,
+    },
+    prefixes: ['model.', 'backbone.'],
+    aliases: { 'embeddings.': 'embedding.' },
+    // The field is Mamba's, whose heads have no KV.
+    sizeFields: { heads: ['num_heads'], kvHeads: ['num_heads'], headSize: ['head_dim'] },
+    unlimited: true,
+    ignored: MAMBA2_IGNORED,
+    requires: { hidden_act: ['silu', 'swish'] },
+    differences: mamba2,
+  },
   {
     modelTypes: ['nemotron_h'],
     defaults: {

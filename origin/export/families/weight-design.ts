@@ -25,10 +25,12 @@ export type Weight = readonly WeightPart[];
 /** All rows of one tensor. */
 export const whole = (tensor: string): Weight => [{ tensor }];
 
-/** y = factor · (x · weightᵀ + bias) */
+/** y = factor · (x · weightᵀ + bias + added.up(added.down(x))) */
 export interface ProjectionDesign {
   readonly weight: Weight;
   readonly bias: Weight | null;
+  /** A product through `rank` values (Zamba 2); absent = none. */
+  readonly added?: { readonly rank: number; readonly down: ProjectionDesign; readonly up: ProjectionDesign };
   /** Absent = 1. */
   readonly factor?: number;
 }

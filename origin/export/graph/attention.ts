@@ -51,7 +51,7 @@ export function writeAttention(
   const inside = rotary !== null && rotatesInside(design, rotary);
   const projected =
     latent === null
-      ? project(context, design, input, hidden)
+      ? project(context, design, input, design.inputWidth ?? hidden)
       : projectLatent(context, { ...design, latent }, input, hidden);
   const outside = rotary !== null && !inside ? rotary : null;
   const queries = prepare(context, positions, design, projected, outside);

@@ -8,6 +8,7 @@ import { type DecoderDesign, keepsCache, type LayerDesign } from '../families/de
 import type { MlpAndExpertsDesign } from '../families/feed-forward-design.ts';
 import type { MixerDesign, ParallelDesign } from '../families/mixer-design.ts';
 import { writeAttention } from './attention.ts';
+import { writeBlockBefore } from './block-before.ts';
 import { writeConvolution } from './convolution.ts';
 import { writeEmbedding, writeHead } from './embedding.ts';
 import { writeExperts } from './experts.ts';
@@ -38,11 +39,12 @@ export function writeDecoder(context: GraphContext, design: DecoderDesign): void
   const positions = new Positions(context, design.maxPositions);
   const embedded = writeEmbedding(context, positions, design, ids);
   const tokenInputs = design.tokenInputs === null ? [] : writeTokenInputs(context, design, ids, embedded);
+  const places = { positions, embedded };
   const first = { sum: embedded, branch: null };
   let [stream, mixers]: [ResidualStream, number] = [first, 0];
   for (const [index, layer] of design.layers.entries()) {
     const place = keepsCache(layer) ? mixers : index;
-    const after = writeLayer(context, positions, layer, place, stream, design.hidden);
+    const after = writeLayer(context, places, layer, place, stream, design.hidden);
     stream = writeLayerEnd(context, layer, after, tokenInputs[index], design.hidden);
     if (keepsCache(layer)) mixers += 1;
   }
@@ -53,13 +55,20 @@ export function writeDecoder(context: GraphContext, design: DecoderDesign): void
   writeHead(context, design, normed, DEFAULT_NAMES.logits);
 }
 
+/** What layers may read beside the residual stream. */
+interface Places {
+  readonly positions: Positions;
+  /** [batch, sequence, hidden] */
+  readonly embedded: string;
+}
+
 /**
  * Returns the residual stream after the layer.
  * @param index of its KV or state among those of all layers; of a layer without, among all layers
  */
 function writeLayer(
   context: GraphContext,
-  positions: Positions,
+  places: Places,
   layer: LayerDesign,
   index: number,
   stream: ResidualStream,
@@ -74,7 +83,7 @@ function writeLayer(
     return { sum, branch: scaled(context, fed, layer) };
   }
   const before = writeSumAndNorm(context, stream, layer.attentionNorm, hidden);
-  const mixed = writeMixer(context, positions, attention, index, before.normed, hidden);
+  const mixed = writeMixer(context, places, attention, index, before.normed, hidden);
   const branch = scaled(context, norm(mixed, layer.attentionOutputNorm), layer);
   if (feedForward === null) return { sum: before.sum, branch };
   const middle = writeMiddle(context, layer, before, branch, hidden);
@@ -136,7 +145,7 @@ function writeMlpAndExperts(
 
 function writeMixer(
   context: GraphContext,
-  positions: Positions,
+  { positions, embedded }: Places,
   mixer: MixerDesign,
   layer: number,
   input: string,
@@ -153,6 +162,8 @@ function writeMixer(
       return writeStateSpace(context, mixer, layer, input, hidden);
     case 'parallel':
       return writeParallel(context, positions, mixer, layer, input, hidden);
+    case 'block-before':
+      return writeBlockBefore(context, positions, mixer, layer, [input, embedded], hidden);
   }
 }
 

@@ -34,8 +34,7 @@ export function writeLinearAttention(
     },
   );
   const normed = writeHeadNorm(single(context), recalled, { ...norm, over: 'head' }, heads, valueSize);
-  const gate = inSingle(context, writeLinear(context, input, [design.gate], hidden, [heads * valueSize]));
-  const open = writeActivation(single(context), gate, 'silu');
+  const open = openness(context, design, input, hidden);
   const gated = inType(context, graph.node('Mul', [normed, open]));
   return writeLinear(context, gated, [design.output], heads * valueSize, [hidden]);
 }
@@ -75,6 +74,17 @@ function unitHeads(
   return graph.node('Reshape', [unit, graph.integers(0, 0, keyHeads * keySize)]);
 }
 
+/** What multiplies the results, in float32. */
+function openness(context: GraphContext, design: LinearAttentionDesign, input: string, hidden: number) {
+  const { narrow, heads, valueSize } = design;
+  const read = narrow === null ? input : writeLinear(context, input, [narrow.gate], hidden, [narrow.width]);
+  const width = narrow?.width ?? hidden;
+  const gate = inSingle(context, writeLinear(context, read, [design.gate], width, [heads * valueSize]));
+  return narrow === null
+    ? writeActivation(single(context), gate, 'silu')
+    : context.graph.node('Sigmoid', [gate]);
+}
+
 /**
  * Decay, in log space, and rate of each head. Softplus of ONNX Runtime rounds by the number of values, so the
  * operator for both is used.
@@ -82,15 +92,43 @@ function unitHeads(
 function gates(context: GraphContext, design: LinearAttentionDesign, input: string, hidden: number) {
   const { graph } = context;
   const { heads, rateScale } = design;
+  if (design.narrow !== null) return narrowGates(context, design, design.narrow, input, hidden);
   const both = writeLinear(exact(context), input, [design.decay, design.rate], hidden, [heads, heads]);
   const [raw, opening] = splitLast(graph, inSingle(context, both), [heads, heads]);
   const bias = vectorTensor(single(context), design.decayBias, heads);
-  const strength = graph.node('Exp', [vectorTensor(single(context), design.logDecay, heads)]);
   const [decay, open] = [graph.newName('decay'), graph.newName('rate')];
-  graph.node('LinearAttentionGate', [raw!, bias, graph.node('Neg', [strength]), opening!], {
+  graph.node('LinearAttentionGate', [raw!, bias, strengths(context, design), opening!], {
     microsoft: true,
     outputs: [decay, open],
   });
   const rate = rateScale === 1 ? open : graph.node('Mul', [open, graph.scalar(rateScale, 'float32')]);
   return { decay, rate };
+}
+
+/** −e^logDecay, [heads]. */
+function strengths(context: GraphContext, { logDecay, heads }: LinearAttentionDesign): string {
+  const { graph } = context;
+  return graph.node('Neg', [graph.node('Exp', [vectorTensor(single(context), logDecay, heads)])]);
+}
+
+/** A decay of each value of a key. */
+function narrowGates(
+  context: GraphContext,
+  design: LinearAttentionDesign,
+  narrow: NonNullable<LinearAttentionDesign['narrow']>,
+  input: string,
+  hidden: number,
+) {
+  const { graph } = context;
+  const { heads, keySize } = design;
+  const keys = heads * keySize;
+  const vector = writeLinear(exact(context), input, [narrow.decay], hidden, [narrow.width]);
+  const raw = writeLinear(exact(context), vector, [design.decay], narrow.width, [keys]);
+  const bias = vectorTensor(single(context), design.decayBias, keys);
+  const column = graph.node('Reshape', [strengths(context, design), graph.integers(heads, 1)]);
+  const repeated = graph.node('Expand', [column, graph.integers(heads, keySize)]);
+  const scale = graph.node('Reshape', [repeated, graph.integers(keys)]);
+  const decay = graph.node('LinearAttentionGate', [inSingle(context, raw), bias, scale], { microsoft: true });
+  const opening = writeLinear(exact(context), input, [design.rate], hidden, [heads]);
+  return { decay, rate: graph.node('Sigmoid', [inSingle(context, opening)]) };
 }

@@ -119,7 +119,28 @@ export function writeLinear(
   );
   const name = projections.map(({ weight }) => nameOf(weight)).join('|');
   const bias = writeBias(context, projections, outputs);
-  return writeMatMul(context, input, name, opened.length === 1 ? opened[0]! : stack(opened), bias);
+  const product = writeMatMul(context, input, name, opened.length === 1 ? opened[0]! : stack(opened), bias);
+  const added = projections.flatMap((projection, index) =>
+    addedProduct(context, input, projection, inputs, outputs[index]!),
+  );
+  if (added.length === 0) return product;
+  const { graph } = context;
+  const sum = added.length === 1 ? added[0]! : graph.node('Concat', added, { integers: { axis: -1 } });
+  return graph.node('Add', [product, sum]);
+}
+
+/** None, or one product. Either all projections of a call have one or none. */
+function addedProduct(
+  context: GraphContext,
+  input: string,
+  { added, factor = 1 }: ProjectionDesign,
+  inputs: number,
+  outputs: number,
+): string[] {
+  if (added === undefined) return [];
+  const { down, up, rank } = added;
+  const narrow = writeLinear(context, input, [down], inputs, [rank]);
+  return [writeLinear(context, narrow, [{ ...up, factor }], rank, [outputs])];
 }
 
 /** Reports whether the weights can be one matrix without loss: all in blocks of one format, or none. */

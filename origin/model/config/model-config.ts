@@ -7,8 +7,10 @@ import { type FieldNames, missingSize, type SizeName, withCommonNames } from './
 
 const CONFIG = 'config.json';
 
-const required = (name: SizeName) =>
-  z.int({ error: ({ input }) => (input === undefined ? missingSize(name) : undefined) }).positive();
+const given = (name: SizeName) =>
+  z.int({ error: ({ input }) => (input === undefined ? missingSize(name) : undefined) });
+
+const required = (name: SizeName) => given(name).positive();
 
 const modelConfigSchema = z.preprocess(
   (value) => withCommonNames(withTextSizes(value)),
@@ -17,7 +19,7 @@ const modelConfigSchema = z.preprocess(
     vocab_size: required('vocab_size'),
     hidden_size: count.optional(),
     num_hidden_layers: required('num_hidden_layers'),
-    num_attention_heads: required('num_attention_heads'),
+    num_attention_heads: given('num_attention_heads').nonnegative(),
     num_key_value_heads: count.nullish(),
     head_dim: count.nullish(),
     max_position_embeddings: count.nullish(),
@@ -47,11 +49,12 @@ export interface ModelConfig {
   readonly fieldNames: FieldNames;
   readonly vocabularySize: number;
   readonly layers: number;
+  /** 0 = no layer has attention. */
   readonly attentionHeads: number;
   readonly kvHeads: number;
   /** Null if the file has neither head_dim nor hidden_size. */
   readonly headSize: number | null;
-  /** Infinity if positions are only attention biases (ALiBi). */
+  /** Infinity if positions are only attention biases (ALiBi), or nothing reads them. */
   readonly maxPositions: number;
   /** Positions that a token attends to, itself included; null = all. */
   readonly slidingWindow: number | null;
@@ -106,11 +109,12 @@ function huggingFaceSizes(config: z.infer<typeof modelConfigSchema>): Sizes {
 
 function maxPositions({
   max_position_embeddings,
+  num_attention_heads,
   model_type,
   alibi,
 }: z.infer<typeof modelConfigSchema>): number {
-  const isAlibi = alibi ?? model_type === 'bloom';
-  if (isAlibi) return max_position_embeddings ?? Infinity;
+  const isUnlimited = num_attention_heads === 0 || (alibi ?? model_type === 'bloom');
+  if (isUnlimited) return max_position_embeddings ?? Infinity;
   if (typeof max_position_embeddings === 'number') return max_position_embeddings;
   throw new ModelError(`${CONFIG}: max_position_embeddings: ${missingSize('max_position_embeddings')}`);
 }

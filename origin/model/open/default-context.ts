@@ -9,7 +9,10 @@ const UNKNOWN_MEMORY = 8192;
 /** A default context is a multiple of this, and at least two of it. */
 const STEP = 1024;
 
-/** Where the number of slots is chosen: few prompts are longer, and each slot of a card takes them all. */
+/**
+ * Where the number of slots is chosen: few prompts are longer, and each slot of a card takes them all. Also
+ * of models without limit whose positions take no memory.
+ */
 const LONG = 16_384;
 /** A batch that reads the weights for so many rows serves several times the requests of a few rows. */
 const MANY_SLOTS = 64;
@@ -45,7 +48,8 @@ export function defaultContext(
   device: DeviceSettings,
   free: typeof freeBytes = freeBytes,
 ): DefaultContext {
-  const most = maxPositions === Infinity ? UNLIMITED_MODEL : maxPositions;
+  const unlimited = positionBytes === 0 ? LONG : UNLIMITED_MODEL;
+  const most = maxPositions === Infinity ? unlimited : maxPositions;
   if (device.provider === 'cpu') return { contextLength: most, note: null };
   const available = free(device);
   const room = Math.min(

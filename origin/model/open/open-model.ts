@@ -252,11 +252,12 @@ function summaryOf(
   images: ImageEncoder | null,
 ): string {
   const { layers, kvHeads, headSize, kvType, vocabularySize, cache, couplesRows } = decoder;
+  const attention = kvHeads === 0 ? 'no KV' : `${kvHeads} KV heads of ${headSize} in ${kvType}`;
   const rows = cache === 'concatenated' || couplesRows ? 'one row per run; ' : '';
   const seen =
     images === null ? '' : `images of ${images.width} × ${images.height} in ${images.positions} positions; `;
   return (
-    `${file}: ${layers} layers, ${kvHeads} KV heads of ${headSize} in ${kvType}, ` +
+    `${file}: ${layers} layers, ${attention}, ` +
     `vocabulary ${vocabularySize}; ${seen}${rows}KV cache ${layout}`
   );
 }

@@ -49,8 +49,8 @@ export function runBytes(
   graph: OnnxGraph,
 ): number {
   const { vocabularySize, kv } = decoder;
-  const headSize = Math.max(...kv.map((tensor) => tensor.headSize));
-  const kvHeads = Math.max(...kv.map((tensor) => tensor.heads));
+  const headSize = Math.max(0, ...kv.map((tensor) => tensor.headSize));
+  const kvHeads = Math.max(0, ...kv.map((tensor) => tensor.heads));
   const { widest, heads, quantized } = runSizes(graph, decoder);
   const rows = Math.max(slots, prefillChunk);
   // And those of the graphs' rows, which stay.

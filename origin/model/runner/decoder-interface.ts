@@ -46,7 +46,7 @@ export interface KvTensor {
 
 export interface DecoderInterface {
   readonly layers: number;
-  /** Of the first layer with attention; others may have their own. */
+  /** Of the first layer with attention; others may have their own. 0 without such layers. */
   readonly kvHeads: number;
   readonly headSize: number;
   readonly kvType: KvType;
@@ -117,7 +117,7 @@ export function describeDecoder(
   const pastKeys = [...inputs.keys()].filter((name) => isLayerName(names.pastKey, name));
   const states = stateTensors(inputs, outputs);
   const withKv = ownKv.length > 0 ? ownKv.length : pastKeys.length;
-  if (withKv === 0) throw new Error(`lacks the input ${layerName(names.pastKey, 0)}`);
+  if (withKv + states.length === 0) throw new Error(`lacks the input ${layerName(names.pastKey, 0)}`);
   const attending = new Set(pastKeys.map((name) => layerOf(names.pastKey, name)));
   const withState = stateLayers(inputs);
   const layers = withKv + withState.filter((layer) => !attending.has(layer)).length;
@@ -128,9 +128,11 @@ export function describeDecoder(
     shared: attentions.flatMap((node) => sharedOutputs(node, tensor.present)),
   }));
   const { kvHeads, headSize, kvType } = kvShape(kv, inputs);
-  expectEqual('KV heads', kvHeads, config.kvHeads, 'num_key_value_heads', config);
-  if (config.headSize !== null) expectEqual('head size', headSize, config.headSize, 'head_dim', config);
-  const heads = attentions[0]?.integers.get('num_heads') ?? config.attentionHeads;
+  if (kv.length > 0) {
+    expectEqual('KV heads', kvHeads, config.kvHeads, 'num_key_value_heads', config);
+    if (config.headSize !== null) expectEqual('head size', headSize, config.headSize, 'head_dim', config);
+  }
+  const heads = attentions[0]?.integers.get('num_heads') ?? (kv.length > 0 ? config.attentionHeads : 0);
   expectEqual('attention heads', heads, config.attentionHeads, 'num_attention_heads', config);
   return {
     layers,
@@ -148,7 +150,7 @@ export function describeDecoder(
     logits: names.logits,
     kv,
     states,
-    cache: attentions.length > 0 ? 'in-place' : 'concatenated',
+    cache: attentions.length > 0 || kv.length === 0 ? 'in-place' : 'concatenated',
     couplesRows: [...withBranches(graph)].some(({ nodes }) =>
       nodes.some(({ operator }) => COUPLING_OPERATORS.has(operator)),
     ),
@@ -319,20 +321,21 @@ function kvShape(
     return elementType === ElementType.float16 ? 'float16' : 'float32';
   });
   const [first] = kv;
-  const { heads: kvHeads, headSize } = first!;
+  if (first === undefined) return { kvHeads: 0, headSize: 0, kvType: 'float32' };
+  const { heads: kvHeads, headSize } = first;
   const sameShape = (a: KvTensor, b: KvTensor) => a.heads === b.heads && a.headSize === b.headSize;
   // The values of a layer follow its keys.
   const mayDiffer = (one: KvTensor, index: number) =>
     readsRunInputs(inputs) && sameShape(one, kv[index ^ 1]!);
   const other = kv.find(
-    (one, index) => types[index] !== types[0] || !(sameShape(one, first!) || mayDiffer(one, index)),
+    (one, index) => types[index] !== types[0] || !(sameShape(one, first) || mayDiffer(one, index)),
   );
   if (other === undefined) return { kvHeads, headSize, kvType: types[0]! };
   const why =
     other.headSize === headSize
       ? ''
       : `; head sizes ${headSize} and ${other.headSize} in one model, as in multi-head latent attention (DeepSeek) or Gemma 4, are not supported: build it from its published weights`;
-  throw new Error(`has KV inputs of different shapes or types: ${first!.past}, ${other.past}${why}`);
+  throw new Error(`has KV inputs of different shapes or types: ${first.past}, ${other.past}${why}`);
 }
 
 function configuredHeadSize(past: string, { headSize, source }: ModelConfig): number {

@@ -53,6 +53,12 @@ describe.each([
   ['granitemoehybrid-experts', 'fp32'],
   ['falcon_h1', 'fp32'],
   ['nemotron_h-experts', 'fp32'],
+  // Without KV: states only.
+  ['mamba2', 'fp32'],
+  ['mamba2', 'int8'],
+  ['zamba2', 'fp32'],
+  ['kimi_linear', 'fp32'],
+  ['kimi_linear', 'int8'],
   // Without states: layers that read the KV of others.
   ['gemma4_text', 'fp32'],
   ['gemma4_text', 'int8'],

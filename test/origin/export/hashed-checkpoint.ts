@@ -35,7 +35,7 @@ function centreAndAmplitude(
   if (name.endsWith('A_log')) return [-2, 2];
   if (shape.length < 2 || name.endsWith('bias')) return [0, 0.2];
   if (/embed|wte|wpe/.test(name)) return [0, 0.25];
-  return [0, (name.includes('attention.q_proj') ? 0.25 : 2) / Math.sqrt(shape.at(-1)!)];
+  return [0, (/attention\.q_proj|\.linear\.weight$/.test(name) ? 0.25 : 2) / Math.sqrt(shape.at(-1)!)];
 }
 
 /** Elements [first, first + count) of a tensor. */

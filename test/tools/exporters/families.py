@@ -34,7 +34,8 @@ LONGEST_WITH_STATES = 300
 STATE_POSITIONS = 512
 STATEFUL = (
     "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text", "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe",
-    "olmo_hybrid", "bamba", "granitemoehybrid", "falcon_h1", "nemotron_h",
+    "olmo_hybrid", "bamba", "granitemoehybrid", "falcon_h1", "nemotron_h", "mamba2",
+    "kimi_linear", "zamba2",
 )
 
 
@@ -403,6 +404,28 @@ CASES = {
                                 use_bias=True, use_conv_bias=False, n_routed_experts=9, num_experts_per_tok=3,
                                 n_group=3, topk_group=2, moe_intermediate_size=40, norm_topk_prob=True,
                                 moe_shared_expert_intermediate_size=56, routed_scaling_factor=2.5),
+    "zamba2": square(heads=4, head=16, kv=4, layers=3, intermediate_size=88, hidden_act="gelu", num_mem_blocks=2,
+                     layers_block_type=["hybrid", "hybrid", "hybrid"], adapter_rank=10,
+                     use_shared_attention_adapter=True, use_mem_rope=True, rope_theta=20000.0, mamba_d_state=20,
+                     n_mamba_heads=8, mamba_ngroups=2, mamba_d_conv=4, time_step_min=0.2, pad_token_id=0),
+    "zamba2-bias": square(heads=2, head=24, kv=1, layers=3, intermediate_size=56, hidden_act="silu", num_mem_blocks=1,
+                          layers_block_type=["hybrid", "mamba", "hybrid"], adapter_rank=7, add_bias_linear=True,
+                          use_shared_attention_adapter=False, use_mem_rope=False, mamba_d_state=13, mamba_expand=3,
+                          n_mamba_heads=6, mamba_d_conv=3, pad_token_id=0),
+    "kimi_linear": dict(hidden_size=72, num_attention_heads=4, num_key_value_heads=4, num_hidden_layers=4, head_dim=18,
+                        intermediate_size=104, model_max_length=STATE_POSITIONS, qk_nope_head_dim=24, qk_rope_head_dim=16,
+                        v_head_dim=32, kv_lora_rank=36, q_lora_rank=None, mla_use_nope=True, rope_theta=10000.0,
+                        linear_attn_config=dict(full_attn_layers=[2, 4], kda_layers=[1, 3], head_dim=20, num_heads=3,
+                                                short_conv_kernel_size=4),
+                        num_experts=6, num_experts_per_token=2, num_expert_group=3, topk_group=2, num_shared_experts=1,
+                        moe_intermediate_size=40, moe_renormalize=True, routed_scaling_factor=2.446,
+                        first_k_dense_replace=1, moe_layer_freq=1, moe_router_activation_func="sigmoid",
+                        use_grouped_topk=True, rope_scaling=None, pad_token_id=0),
+    "mamba2": dict(hidden_size=72, num_heads=9, head_dim=16, state_size=20, n_groups=3, num_hidden_layers=3,
+                   conv_kernel=4, pad_token_id=0),
+    "mamba2-bias": dict(hidden_size=48, num_heads=8, head_dim=18, state_size=13, n_groups=1, num_hidden_layers=2, expand=3,
+                        conv_kernel=3, use_bias=True, use_conv_bias=False, time_step_limit=[0.4, 0.9],
+                        layer_norm_epsilon=1e-3, tie_word_embeddings=True, pad_token_id=0),
     "internlm2": square(heads=4, head=64, kv=2, bias=False, rope_theta=1e6,
                         rope_scaling=dict(type="dynamic", factor=2.0)),
     "minicpm": square(heads=4, head=64, kv=4, scale_emb=12, scale_depth=1.4, dim_model_base=128,
@@ -432,8 +455,10 @@ def centre_and_amplitude(family, name, shape):
         return 0.0, 0.2
     if any(part in name for part in ("embed", "wte", "wpe")):
         return 0.0, 0.25
-    # GPT-Neo does not divide scores by the root of the head size, so its queries are small.
-    return 0.0, (0.25 if "attention.q_proj" in name else 2) / math.sqrt(shape[-1])
+    # GPT-Neo does not divide scores by the root of the head size, so its queries are small. Zamba 2 normalizes the
+    # results of attention, and their rounding.
+    is_small = "attention.q_proj" in name or name.endswith(".linear.weight")
+    return 0.0, (0.25 if is_small else 2) / math.sqrt(shape[-1])
 
 
 def weights(family, name, shape):
