@@ -5,8 +5,8 @@ import type { ModelRunner } from '../model-runner.ts';
 import { readGraph } from '../onnx/onnx-graph.ts';
 import { requireFiniteLogits } from '../open/probe.ts';
 import { withProbedRows } from '../open/row-probe.ts';
-import { describeDecoder } from '../runner/decoder-interface.ts';
-import { kvLayout } from '../runner/kv-cache.ts';
+import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
+import { type KvLayout, kvLayout } from '../runner/kv-cache.ts';
 import { OrtRunner } from '../runner/ort-runner.ts';
 import type { AllocateLogits } from '../runner/runner-options.ts';
 import { withDecodedWeights } from './decoded-weights.ts';
@@ -23,6 +23,10 @@ const SLOTS = 4;
 /** A slot of 1 B parameters takes 32 kB per position. */
 const MAX_CONTEXT = 4096;
 
+const GIB = 2 ** 30;
+/** WebAssembly's memory. */
+const MEMORY_GIB = 4;
+
 /** The files of a model in memory, by their names. */
 export type ModelFiles = ReadonlyMap<string, Uint8Array>;
 
@@ -31,6 +35,36 @@ export function textsIn(files: ModelFiles, directory: string): ModelTexts {
   const decoder = new TextDecoder();
   const textOf = (content: Uint8Array | undefined) => content && decoder.decode(content);
   return { directory, read: (file) => textOf(files.get(file)) };
+}
+
+/** A built model in WebAssembly, and the interface of its graph. */
+export interface WebSession {
+  readonly session: WasmSession;
+  readonly decoder: DecoderInterface;
+  readonly layout: KvLayout;
+}
+
+/** @throws ModelError with one line if a file is missing or contradictory, or if it does not suit a browser */
+export async function openWebSession(
+  files: ModelFiles,
+  texts: ModelTexts,
+  runtime: WasmRuntime,
+): Promise<WebSession> {
+  const model = files.get(GRAPH);
+  if (model === undefined) throw new ModelError(`${texts.directory} has no ${GRAPH}`);
+  const config = readModelConfig(texts);
+  const graph = inFile(GRAPH, () => readGraph(model));
+  const decoder = inFile(GRAPH, () => describeDecoder(graph, config, DEFAULT_NAMES));
+  if (!decoder.readsRunInputs || decoder.cache !== 'in-place' || decoder.embeddingSize !== null)
+    throw new ModelError(`${GRAPH} was not made by continuo model build, which a browser needs`);
+  const decoded = inFile(GRAPH, () => withDecodedWeights(model, graph, files));
+  const layout = kvLayout(decoder, SLOTS, Math.min(MAX_CONTEXT, decoder.maxPositions));
+  const bytes = [...decoded.files.values()].reduce((sum, { length }) => sum + length, layout.totalBytes);
+  if (bytes > MEMORY_GIB * GIB) {
+    const needs = `${(bytes / GIB).toFixed(1)} GiB with a context of ${layout.contextLength} tokens`;
+    throw new ModelError(`${texts.directory} needs ${needs}; a browser has ${MEMORY_GIB} GiB`);
+  }
+  return { session: await WasmSession.open(runtime, decoded.model, decoded.files), decoder, layout };
 }
 
 /**
@@ -43,16 +77,7 @@ export async function openWebModel(
   runtime: WasmRuntime,
   allocateLogits: AllocateLogits,
 ): Promise<ModelRunner> {
-  const model = files.get(GRAPH);
-  if (model === undefined) throw new ModelError(`${texts.directory} has no ${GRAPH}`);
-  const config = readModelConfig(texts);
-  const graph = inFile(GRAPH, () => readGraph(model));
-  const decoder = inFile(GRAPH, () => describeDecoder(graph, config, DEFAULT_NAMES));
-  if (!decoder.readsRunInputs || decoder.cache !== 'in-place' || decoder.embeddingSize !== null)
-    throw new ModelError(`${GRAPH} was not made by continuo model build, which a browser needs`);
-  const layout = kvLayout(decoder, SLOTS, Math.min(MAX_CONTEXT, decoder.maxPositions));
-  const decoded = inFile(GRAPH, () => withDecodedWeights(model, graph, files));
-  const session = await WasmSession.open(runtime, decoded.model, decoded.files);
+  const { session, decoder, layout } = await openWebSession(files, texts, runtime);
   const { logits } = decoder;
   const runner = new OrtRunner(session, {
     decoder,

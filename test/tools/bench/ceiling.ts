@@ -5,12 +5,11 @@ import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
 import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
-import { arrayTensor } from '../../../origin/model/ort/bound-tensors.ts';
-import type { OrtBinding } from '../../../origin/model/ort/ort-binding.ts';
+import { arrayTensor, type RunBinding, type RunSession } from '../../../origin/model/ort/bound-tensors.ts';
 import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
 import { allocateInt64 } from '../../../origin/model/runner/batch-inputs.ts';
-import { describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
+import { type DecoderInterface, describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
 import { KvCache, kvLayout } from '../../../origin/model/runner/kv-cache.ts';
 
 export interface CeilingOptions {
@@ -21,10 +20,10 @@ export interface CeilingOptions {
   readonly ms: number;
 }
 
-/** The graph that the origin runs, with every input and output bound once, and the bound memory. */
-class BareLoop {
-  readonly #session: OrtSession;
-  readonly #binding: OrtBinding;
+/** A graph that the product runs, with every input and output bound once, and the bound memory. */
+export class BareLoop {
+  readonly #session: RunSession;
+  readonly #binding: RunBinding;
   /** Keeps the memory alive, because ONNX Runtime holds only its address. */
   readonly #cache: KvCache;
   readonly #tokens: BigInt64Array<ArrayBuffer>;
@@ -32,16 +31,17 @@ class BareLoop {
   readonly #lastPositions: Int32Array<ArrayBuffer>;
   /** Total length and logits index: bound, and the same in every run. */
   readonly #constants: readonly [Int32Array<ArrayBuffer>, BigInt64Array<ArrayBuffer>];
-  readonly #logits: Float32Array<ArrayBuffer>;
+  readonly logits: Float32Array<ArrayBuffer>;
   readonly #width: number;
 
-  constructor(directory: string, { batch, threads, context }: CeilingOptions) {
-    const file = readFileSync(path.join(directory, 'model.onnx'));
-    const graph = readGraph(file);
-    const decoder = describeDecoder(graph, readModelConfig(textsOf(directory)));
-    const { model, logits: output } = patchDecoder({ model: file, graph }, decoder);
-    this.#session = new OrtSession(openOrtApi(), model, { threads, directory });
-    const { api } = this.#session;
+  /** @param session of the patched model. The loop owns it. */
+  constructor(
+    session: RunSession,
+    decoder: DecoderInterface,
+    { batch, context, output }: { batch: number; context: number; output: string },
+  ) {
+    const { api } = session;
+    this.#session = session;
     this.#cache = new KvCache(api, decoder, kvLayout(decoder, batch, Math.min(decoder.maxPositions, 1024)));
     this.#width = context + 1;
     this.#tokens = allocateInt64(batch);
@@ -49,17 +49,17 @@ class BareLoop {
     this.#lastPositions = new Int32Array(new ArrayBuffer(4 * batch));
     const rows = BigInt64Array.from({ length: batch }, (_, row) => BigInt(row));
     this.#constants = [Int32Array.of(this.#width), rows];
-    this.#logits = new Float32Array(new ArrayBuffer(4 * batch * decoder.vocabularySize));
-    this.#binding = this.#session.createBinding();
-    this.#binding.input('input_ids', arrayTensor(api, this.#tokens, [batch, 1]));
-    this.#binding.input(LAST_POSITIONS, arrayTensor(api, this.#lastPositions, [batch]));
-    this.#binding.input(TOTAL_LENGTH, arrayTensor(api, this.#constants[0], []));
-    this.#binding.input(LOGITS_INDEX, arrayTensor(api, this.#constants[1], [batch]));
-    if (decoder.positionIds !== null) {
-      this.#binding.input('position_ids', arrayTensor(api, this.#positions, [batch, 1]));
-    }
-    this.#binding.output(output, arrayTensor(api, this.#logits, [batch, decoder.vocabularySize]));
-    this.#cache.bind(this.#binding, 0, batch);
+    this.logits = new Float32Array(new ArrayBuffer(4 * batch * decoder.vocabularySize));
+    this.#binding = session.bound((binding) => {
+      binding.input('input_ids', arrayTensor(api, this.#tokens, [batch, 1]));
+      binding.input(LAST_POSITIONS, arrayTensor(api, this.#lastPositions, [batch]));
+      binding.input(TOTAL_LENGTH, arrayTensor(api, this.#constants[0], []));
+      binding.input(LOGITS_INDEX, arrayTensor(api, this.#constants[1], [batch]));
+      if (decoder.positionIds !== null)
+        binding.input('position_ids', arrayTensor(api, this.#positions, [batch, 1]));
+      binding.output(output, arrayTensor(api, this.logits, [batch, decoder.vocabularySize]));
+      this.#cache.bind(binding, 0, batch);
+    });
   }
 
   /**
@@ -84,8 +84,17 @@ class BareLoop {
   dispose(): void {
     this.#binding.dispose();
     this.#session.dispose();
-    if (!this.#logits.some((value) => value !== 0)) throw new Error('The bare loop computed nothing.');
+    if (!this.logits.some((value) => value !== 0)) throw new Error('The bare loop computed nothing.');
   }
+}
+
+function openLoop(directory: string, { batch, threads, context }: CeilingOptions): BareLoop {
+  const file = readFileSync(path.join(directory, 'model.onnx'));
+  const graph = readGraph(file);
+  const decoder = describeDecoder(graph, readModelConfig(textsOf(directory)));
+  const { model, logits: output } = patchDecoder({ model: file, graph }, decoder);
+  const session = new OrtSession(openOrtApi(), model, { threads, directory });
+  return new BareLoop(session, decoder, { batch, context, output });
 }
 
 /**
@@ -93,7 +102,7 @@ class BareLoop {
  * sampling, scheduling or HTTP. Only a better graph can be faster.
  */
 export function measureCeiling(directory: string, options: CeilingOptions): number {
-  const loop = new BareLoop(directory, options);
+  const loop = openLoop(directory, options);
   loop.fill();
   const begun = performance.now();
   let runs = 0;

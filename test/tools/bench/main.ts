@@ -6,6 +6,7 @@ import { Command } from 'commander';
 import { ARCHITECTURES, type ArchitectureFigures, measureArchitecture } from './architectures/measure.ts';
 import { address, directory, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
 import { measureBatch } from './batch.ts';
+import { measureBrowser } from './browser.ts';
 import { type Gateway, measureAgainst } from './edge/against.ts';
 import { measureEdge } from './edge/edge.ts';
 import { measureSchemas } from './grammar/schemas.ts';
@@ -66,6 +67,7 @@ const program = new Command('bench')
     'measure only batches of so many lines, and small requests beside them',
     whole(1),
   )
+  .option('--browser', 'measure only the thread that runs a model in the page, beside the bare loop', false)
   .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
   .option('--against <base>', 'with --edge: compare with a gateway, e.g. http://127.0.0.1:8787/v1', address)
   .option('--header <header>', "with --against: 'name: value' of each request; may be repeated", header)
@@ -109,6 +111,7 @@ interface Options {
   readonly open: boolean;
   readonly any: boolean;
   readonly batch?: number;
+  readonly browser: boolean;
   readonly edge: boolean;
   readonly against?: string;
   readonly header?: Readonly<Record<string, string>>;
@@ -223,6 +226,11 @@ async function main(): Promise<void> {
     return against(gateway, options.upstreamPort, options.waves, options.out);
   }
   if (options.batch !== undefined) return batch(options.batch);
+  if (options.browser) {
+    for (const { directory } of options.models.map(modelNamed))
+      console.log(figureTable(await measureBrowser(directory(), options.tokens, options.waves)));
+    return;
+  }
   if (options.edge) return edge(options.out);
   if (options.architectures !== undefined) return architectures(options.architectures, options.out);
   const plan: Plan = {
