@@ -6,7 +6,7 @@ export interface LocalServer {
   readonly id: string;
   /**
    * Answers a POST /v1/completions as the Worker does.
-   * @throws the signal's reason; TypeError if its thread has ended
+   * @throws the signal's reason; RequestFailure if its thread has ended
    */
   readonly fetch: (body: string, dialect: string | null, signal?: AbortSignal) => Promise<Response>;
 }
@@ -80,8 +80,7 @@ function sendLocally(
   signal: AbortSignal | undefined,
 ): Promise<Response> {
   if (local?.id === body.model) return local.fetch(JSON.stringify(body), dialect, signal);
-  const message = `${body.model} is not open in this browser. Open it with Run here, or choose another model.`;
-  throw new RequestFailure('invalid-request', message, { param: 'model' });
+  throw new RequestFailure('not-open', `${body.model} is not open.`);
 }
 
 /** Returns the failure of a request without a response. */

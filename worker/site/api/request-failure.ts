@@ -14,7 +14,9 @@ export type FailureKind =
   | 'server-error'
   | 'offline'
   | 'unreachable'
-  | 'cut-stream';
+  | 'cut-stream'
+  /** The model of this browser is not open, or has ended. */
+  | 'not-open';
 
 /** A request that failed, with what the server said about it. */
 export class RequestFailure extends Error {

@@ -7,12 +7,15 @@ export interface DroppedModel {
 
 /** The graph that `continuo model build` writes. */
 const GRAPH = 'model.onnx';
+/** WebAssembly's memory, which holds the weights, the KV cache and what a run needs. */
+const MAX_GIB = 4;
+const GIB = 2 ** 30;
 const NEEDED = [GRAPH, 'config.json', 'tokenizer.json'];
 
 /**
  * Returns the files of a built model by name.
  * @param files of one directory, or its files
- * @throws Error naming what is no model, or what is missing
+ * @throws Error naming what is no model, what is missing, or that it is too large
  */
 export function modelOf(files: readonly File[]): DroppedModel {
   const [first] = files;
@@ -25,7 +28,12 @@ export function modelOf(files: readonly File[]): DroppedModel {
       `${what}: ${missing.join(', ')} missing. Choose a directory that continuo model build has written.`,
     );
   }
-  return { name: folderOf(byName.get(GRAPH)!), files: byName };
+  const name = folderOf(byName.get(GRAPH)!);
+  const gib = files.reduce((sum, { size }) => sum + size, 0) / GIB;
+  if (gib < MAX_GIB) return { name, files: byName };
+  throw new Error(
+    `${name} has ${gib.toFixed(1)} GiB; a browser has ${MAX_GIB} GiB for a model and its context.`,
+  );
 }
 
 const folderOf = ({ webkitRelativePath }: File): string =>

@@ -1,4 +1,5 @@
 import { LOCAL_SUFFIX, type LocalServer } from '../api/client.ts';
+import { RequestFailure } from '../api/request-failure.ts';
 import type { FromThread, ToThread } from './messages.ts';
 
 /** How far the opening of a model is. */
@@ -14,6 +15,11 @@ export type Opening =
     };
 
 export type Model = Extract<ToThread, { type: 'open' | 'open-built-in' }>;
+
+/** A tab that slept asks again before it gives up: time passes for it only while it is awake. */
+const ASK_MS = 5_000;
+/** Unanswered questions in a row after which the thread is gone. Its longest step takes seconds. */
+const MAX_UNANSWERED = 6;
 
 interface Waiting {
   readonly resolve: (response: Response) => void;
@@ -31,17 +37,30 @@ export function openLocal(model: Model, onChange: (opening: Opening) => void): (
   const send = (message: ToThread): void => thread.postMessage(message);
   const waiting = new Map<number, Waiting>();
   const encoder = new TextEncoder();
-  const fail = (message: string) => {
+  let unanswered = 0;
+  const timer = setInterval(() => {
+    if (waiting.size === 0) return;
+    if (unanswered++ < MAX_UNANSWERED) send({ type: 'ping' });
+    else fail('The thread of the model does not answer any more. The browser may have taken its memory.');
+  }, ASK_MS);
+  const end = (message: string) => {
+    clearInterval(timer);
     thread.terminate();
+    const failure = new RequestFailure('not-open', message);
     for (const { reject, stream } of waiting.values()) {
-      reject(new TypeError(message));
-      stream?.error(new TypeError(message));
+      reject(failure);
+      stream?.error(failure);
     }
     waiting.clear();
+  };
+  const fail = (message: string) => {
+    end(message);
     onChange({ state: 'failed', message });
   };
   thread.addEventListener('error', (event) => fail(event.message || 'The thread of the model has ended.'));
   thread.addEventListener('message', ({ data }: MessageEvent<FromThread>) => {
+    unanswered = 0;
+    if (data.type === 'pong') return;
     if (data.type === 'progress')
       return onChange({ state: 'loading', loaded: data.loaded, total: data.total });
     if (data.type === 'failed') return fail(data.message);
@@ -66,7 +85,7 @@ export function openLocal(model: Model, onChange: (opening: Opening) => void): (
     request.stream?.close();
   });
   send(model);
-  return () => thread.terminate();
+  return () => end('It was stopped.');
 }
 
 let lastId = 0;

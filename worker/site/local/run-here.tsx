@@ -4,23 +4,31 @@ import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { type Session, useSession } from '../store/session.ts';
 import { droppedFiles, modelOf } from './dropped-files.ts';
+import { keepPage } from './keep-page.ts';
 import { type Model, type Opening, openLocal } from './local-server.ts';
 
 /** As long as the page: the dialog may be closed meanwhile. */
 const opening: Signal<Opening | null> = signal(null);
+/** Whether the page opens without a connection. */
+const isPageKept = signal(false);
 let end = (): void => {};
+/** What was opened last, for another try. */
+let last: Model = { type: 'open-built-in' };
 
 const MEGABYTE = 1e6;
 const inMegabytes = (bytes: number): string => `${(bytes / MEGABYTE).toFixed(1)} MB`;
 
 function openModel(model: Model, { local, model: chosen }: Session): void {
   end();
+  last = model;
   local.value = null;
   opening.value = { state: 'loading', loaded: 0, total: 0 };
   end = openLocal(model, (next) => {
     opening.value = next;
     local.value = next.state === 'open' ? next.server : null;
-    if (next.state === 'open') chosen.value = next.server.id;
+    if (next.state !== 'open') return;
+    chosen.value = next.server.id;
+    void keepPage().then((isKept) => (isPageKept.value = isKept));
   });
 }
 
@@ -56,7 +64,7 @@ export function RunHereDialog({ onClose }: { readonly onClose: () => void }) {
         </p>
         <State
           opening={opening.value}
-          open={() => openModel({ type: 'open-built-in' }, session)}
+          open={(model) => openModel(model, session)}
           cancel={() => cancel(session)}
         />
         <label class="field stack">
@@ -82,17 +90,20 @@ export function RunHereDialog({ onClose }: { readonly onClose: () => void }) {
 
 interface StateProps {
   readonly opening: Opening | null;
-  readonly open: () => void;
+  readonly open: (model: Model) => void;
   readonly cancel: () => void;
 }
 
 function State({ opening, open, cancel }: StateProps) {
-  if (opening === null) return <Button class="primary" text="Run continuo-mini here" onClick={open} />;
+  if (opening === null) {
+    const openBuiltIn = () => open({ type: 'open-built-in' });
+    return <Button class="primary" text="Run continuo-mini here" onClick={openBuiltIn} />;
+  }
   if (opening.state === 'failed') {
     return (
       <div class="stack" role="alert">
         <p class="error-text">{opening.message}</p>
-        <Button class="primary" text="Try again" onClick={open} />
+        <Button class="primary" text="Try again" onClick={() => open(last)} />
       </div>
     );
   }
@@ -125,6 +136,9 @@ function State({ opening, open, cancel }: StateProps) {
         The same fields and seeds give the same text here at each run. A server rounds otherwise, so a token
         whose probability is close to another one's may differ.
       </p>
+      {kept && isPageKept.value && (
+        <p class="quiet">The page and the model are kept. Both open again without a connection.</p>
+      )}
       {kept === false && (
         <p class="quiet">
           This browser's storage is full or blocked. The next visit downloads the files again.

@@ -26,6 +26,10 @@ const ADVICE: Readonly<Record<FailureKind, Advice>> = {
   offline: ['This device is offline', 'Nothing is lost. Connect, then retry.'],
   unreachable: ['The endpoint does not answer', 'Nothing is lost. Check that the server runs, then retry.'],
   'cut-stream': ['The stream was interrupted', 'The text so far is kept. A retry continues from its end.'],
+  'not-open': [
+    'The model does not run in this browser',
+    'Nothing is lost. Open it with Run here, then retry.',
+  ],
 };
 
 export const adviceFor = ({ kind, param }: Pick<RequestFailure, 'kind' | 'param'>): Advice =>

@@ -108,5 +108,6 @@ async function answer({ id, body, dialect }: Extract<ToThread, { type: 'request'
 addEventListener('message', ({ data }: MessageEvent<ToThread>) => {
   if (data.type === 'request') void answer(data);
   else if (data.type === 'abort') running.get(data.id)?.abort();
+  else if (data.type === 'ping') post({ type: 'pong' });
   else void open(data);
 });
