@@ -9,7 +9,7 @@ import { UPLOAD_OPERATIONS } from './files/uploads.ts';
 import { compressed } from './http/compression.ts';
 import { jsonResponse, jsonText } from './http/responses.ts';
 import type { Route } from './http/router.ts';
-import { docsPage, pageKey, siteFile, startPage } from './http/site.ts';
+import { docsPage, pageKey, serviceWorker, siteFile, startPage } from './http/site.ts';
 import { MODEL_OPERATIONS } from './models.ts';
 import { type OperationGroup, openApiDocument } from './operations/document.ts';
 import type { Operation } from './operations/operation.ts';
@@ -69,6 +69,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/docs', handler: compressed(docsPage) },
   { method: 'GET', path: '/docs/{page+}', handler: compressed(docsPage) },
   { method: 'GET', path: '/assets/{name}', handler: compressed(siteFile) },
+  { method: 'GET', path: '/service-worker.js', handler: compressed(serviceWorker) },
   { method: 'POST', path: '/page-key', handler: pageKey },
   { method: 'GET', path: '/openapi.json', handler: compressed(openApi) },
   ...ADMIN_OPERATIONS,

@@ -34,6 +34,9 @@ const THREAD_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+/** Of the service worker, which fetches the page's files. */
+const SERVICE_WORKER_POLICY = "default-src 'none'; connect-src 'self'; frame-ancestors 'none'";
+
 /** The model that comes with Continuo. */
 const BUILT_IN = 'continuo-mini';
 
@@ -68,6 +71,12 @@ export const siteFile: RouteHandler = async (request, { env, catalogue }) => {
   const file = await env.ASSETS.fetch(request);
   if (file.status === 404) throw new ApiError('not_found', 'The page has no file of this name. Reload it.');
   return withHeaders(file, { 'cache-control': FOREVER, 'content-security-policy': THREAD_POLICY });
+};
+
+/** GET /service-worker.js: opens the page without a connection. Its address never changes. */
+export const serviceWorker: RouteHandler = async (request, { env }) => {
+  const file = await env.ASSETS.fetch(request);
+  return withHeaders(file, { 'cache-control': 'no-cache', 'content-security-policy': SERVICE_WORKER_POLICY });
 };
 
 /** The build names the files of the built-in model so. */

@@ -44,7 +44,7 @@ export interface WebSession {
   readonly layout: KvLayout;
 }
 
-/** @throws ModelError with one line if a file is missing or contradictory, or if it does not suit a browser */
+/** @throws ModelError with one line if a file is missing or contradictory, or unfit for a browser */
 export async function openWebSession(
   files: ModelFiles,
   texts: ModelTexts,

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { defineConfig } from 'vite';
 import { guidesModule } from './guides-module.ts';
 import { requestFieldsModule } from './request-fields.ts';
+import { SERVICE_WORKER, serviceWorkerFiles } from './service-worker.ts';
 import { sizeBudget } from './size-budget.ts';
 
 /** Gzipped JavaScript that a page may load before its first view. */
@@ -25,6 +26,7 @@ export default defineConfig({
     requestFieldsModule(),
     guidesModule(path.join(ROOT, 'docs')),
     sizeBudget(FIRST_LOAD_BYTES, LAZY_FILE_BYTES),
+    serviceWorkerFiles(),
   ],
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   worker: { format: 'es', rolldownOptions: { output: { assetFileNames } } },
@@ -35,8 +37,17 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
-      input: [path.join(SITE, 'index.html'), path.join(SITE, 'docs/index.html')],
-      output: { assetFileNames },
+      input: {
+        index: path.join(SITE, 'index.html'),
+        docs: path.join(SITE, 'docs/index.html'),
+        [SERVICE_WORKER]: path.join(SITE, 'offline/service-worker.ts'),
+      },
+      output: {
+        assetFileNames,
+        // Its address never changes, so that browsers find a new one there.
+        entryFileNames: ({ name }) =>
+          name === SERVICE_WORKER ? `${SERVICE_WORKER}.js` : 'assets/[name]-[hash].js',
+      },
     },
   },
 });
