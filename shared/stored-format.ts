@@ -31,7 +31,7 @@ export function requireFormat(sql: ObjectDatabase, format: number): void {
 
 /** Adds a column to a table of an older release. @param definition its name and type */
 export function addColumn(sql: ObjectDatabase, table: string, definition: string): void {
-  const has = "SELECT 1 FROM sqlite_master WHERE name = ? AND instr(sql, ' ' || ?) > 0";
-  if (sql.exec(has, table, definition).toArray().length === 0)
+  const has = "SELECT 1 FROM sqlite_master WHERE name = ? AND instr(sql, ' ' || ? || ' ') > 0";
+  if (sql.exec(has, table, definition.split(' ')[0]!).toArray().length === 0)
     sql.exec(`ALTER TABLE ${table} ADD COLUMN ${definition}`);
 }

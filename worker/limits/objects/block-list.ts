@@ -1,12 +1,10 @@
 import { addColumn } from '@continuo/shared/stored-format.ts';
 import type { Block } from '../quota/protocol.ts';
 import { DAY_MS } from '../quota/window.ts';
+import { Table } from '../usage/object-tables.ts';
 
 /** Id of the tenant among the blocked ids. Key ids are longer. */
 const TENANT = 'tenant';
-
-const SCHEMA =
-  'CREATE TABLE IF NOT EXISTS blocked (id TEXT PRIMARY KEY, at INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID';
 
 /**
  * A tenant's revoked keys, and whether the tenant is suspended: in memory, and in the limiter's table
@@ -14,14 +12,13 @@ const SCHEMA =
  * it.
  */
 export class BlockList {
-  readonly #sql: SqlStorage;
+  readonly #table: Table<'blocked'>;
   #ids: Set<string>;
   #loadedAt = 0;
 
   /** @param now Unix milliseconds */
   constructor(sql: SqlStorage, now: number) {
-    this.#sql = sql;
-    sql.exec(SCHEMA);
+    this.#table = new Table(sql, 'blocked');
     addColumn(sql, 'blocked', 'at INTEGER NOT NULL DEFAULT 0');
     // The rows of older Workers have no time.
     sql.exec('UPDATE blocked SET at = ? WHERE at = 0', now);
@@ -30,9 +27,8 @@ export class BlockList {
 
   #load(now: number): Set<string> {
     this.#loadedAt = now;
-    this.#sql.exec('DELETE FROM blocked WHERE at <= ? AND id <> ?', now - DAY_MS, TENANT);
-    const rows = this.#sql.exec<{ id: string }>('SELECT id FROM blocked').toArray();
-    return new Set(rows.map(({ id }) => id));
+    this.#table.delete('at <= ? AND id <> ?', now - DAY_MS, TENANT);
+    return new Set(this.#table.rows().map(({ id }) => id));
   }
 
   /** Blocks or unblocks a key, or the tenant if `keyId` is null. */
@@ -41,10 +37,10 @@ export class BlockList {
     if (now - this.#loadedAt >= DAY_MS) this.#ids = this.#load(now);
     if (blocked) {
       this.#ids.add(id);
-      this.#sql.exec('INSERT OR REPLACE INTO blocked (id, at) VALUES (?, ?)', id, now);
+      this.#table.put({ id, at: now });
     } else {
       this.#ids.delete(id);
-      this.#sql.exec('DELETE FROM blocked WHERE id = ?', id);
+      this.#table.delete('id = ?', id);
     }
   }
 

@@ -1,3 +1,5 @@
+import { Table } from '../usage/object-tables.ts';
+
 /** Rows of the journal. After so many entries, a checkpoint is due. */
 const ROWS = 256;
 const MAX_BYTES = 1_000_000;
@@ -8,25 +10,24 @@ const MAX_BYTES = 1_000_000;
  * counts.
  */
 export class Journal<Entry> {
-  readonly #sql: SqlStorage;
+  readonly #rows: Table<'journal'>;
+  readonly #checkpoints: Table<'checkpoints'>;
   #number: number;
   #checkpoint: number;
   #records: number | null;
   #bytes = 0;
 
   constructor(sql: SqlStorage) {
-    this.#sql = sql;
-    sql.exec(`
-      CREATE TABLE IF NOT EXISTS journal (place INTEGER PRIMARY KEY, number INTEGER NOT NULL, entry TEXT NOT NULL);
-      CREATE TABLE IF NOT EXISTS checkpoints (
-        only INTEGER PRIMARY KEY CHECK (only = 0), number INTEGER NOT NULL, records INTEGER NOT NULL
-      );`);
-    const [row] = sql.exec<{ records: number }>('SELECT records FROM checkpoints').toArray();
-    this.#records = row?.records ?? null;
-    const lastIn = (table: string) =>
-      sql.exec<{ number: number }>(`SELECT COALESCE(MAX(number), 0) AS number FROM ${table}`).one().number;
-    this.#checkpoint = lastIn('checkpoints');
-    this.#number = Math.max(this.#checkpoint, lastIn('journal'));
+    this.#rows = new Table(sql, 'journal');
+    this.#checkpoints = new Table(sql, 'checkpoints');
+    const [last] = this.#checkpoints.rows();
+    this.#records = last?.records ?? null;
+    this.#checkpoint = last?.number ?? 0;
+    this.#number = this.#unread().at(-1)?.number ?? this.#checkpoint;
+  }
+
+  #unread() {
+    return this.#rows.rows('WHERE number > ? ORDER BY number', this.#checkpoint);
   }
 
   /** Number of the last change. */
@@ -41,9 +42,7 @@ export class Journal<Entry> {
 
   /** Returns the entries since the last checkpoint, oldest first. */
   entries(): Entry[] {
-    const sql = 'SELECT entry FROM journal WHERE number > ? ORDER BY number';
-    const rows = this.#sql.exec<{ entry: string }>(sql, this.#checkpoint).toArray();
-    return rows.map(({ entry }) => JSON.parse(entry) as Entry);
+    return this.#unread().map(({ entry }) => JSON.parse(entry) as Entry);
   }
 
   /** Stores a change. Returns whether a checkpoint is due, in the same commit. */
@@ -53,10 +52,7 @@ export class Journal<Entry> {
     this.#bytes += text.length;
     // A value of a table may have 2 MB of UTF-8.
     if (text.length > MAX_BYTES / 2) return true;
-    const sql = `
-      INSERT INTO journal (place, number, entry) VALUES (?1, ?2, ?3)
-      ON CONFLICT (place) DO UPDATE SET number = ?2, entry = ?3`;
-    this.#sql.exec(sql, this.#number % ROWS, this.#number, text);
+    this.#rows.put({ place: this.#number % ROWS, number: this.#number, entry: text });
     return this.#number - this.#checkpoint >= ROWS || this.#bytes > MAX_BYTES;
   }
 
@@ -74,9 +70,6 @@ export class Journal<Entry> {
     this.#number = number;
     this.#checkpoint = number;
     this.#records = records;
-    const sql = `
-      INSERT INTO checkpoints (only, number, records) VALUES (0, ?1, ?2)
-      ON CONFLICT (only) DO UPDATE SET number = ?1, records = ?2`;
-    this.#sql.exec(sql, number, records);
+    this.#checkpoints.put({ only: 0, number, records });
   }
 }

@@ -4,6 +4,7 @@ import { isEndUser } from '../end-user.ts';
 import { type Counters, type Subject, useOf } from '../quota/state.ts';
 import type { SpendingAlert } from '../tenant-rpc.ts';
 import type { EventSource, OutgoingEvent, Positions } from '../usage/event-queue.ts';
+import { Table } from '../usage/object-tables.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import type { OldDeliveries } from './old-deliveries.ts';
 import { type Balance, reachedShares } from './spending-alerts.ts';
@@ -26,7 +27,8 @@ interface Options {
  * once each, and are the events of its webhook.
  */
 export class LimitAlerts implements EventSource {
-  readonly #sql: SqlStorage;
+  readonly #table: Table<'alerts'>;
+  readonly #stored: Table<'balance'>;
   readonly #options: Options;
   /** The limits of the subjects that have called since the object started. */
   readonly #subjects = new Map<string, Subject>();
@@ -36,18 +38,15 @@ export class LimitAlerts implements EventSource {
   undelivered: () => readonly Positions[] = () => [];
 
   constructor(sql: SqlStorage, options: Options) {
-    this.#sql = sql;
     this.#options = options;
-    sql.exec(`
-      CREATE TABLE IF NOT EXISTS alerts (id TEXT PRIMARY KEY, at INTEGER NOT NULL, alert TEXT NOT NULL) WITHOUT ROWID;
-      CREATE TABLE IF NOT EXISTS balance (at INTEGER NOT NULL, credit INTEGER NOT NULL, spent INTEGER NOT NULL);
-      DROP TABLE IF EXISTS payments;`);
-    // Without a position: an older release has stored its event to be sent.
+    sql.exec('DROP TABLE IF EXISTS payments');
+    this.#table = new Table(sql, 'alerts');
     addColumn(sql, 'alerts', 'position INTEGER');
     addColumn(sql, 'alerts', 'tenant TEXT');
-    this.#balance = sql.exec<Balance & Record<string, number>>('SELECT * FROM balance').toArray()[0] ?? null;
-    const stored = sql.exec<{ last: number | null }>('SELECT MAX(position) AS last FROM alerts').one().last;
-    this.#last = Math.max(stored ?? 0, options.old.last);
+    this.#stored = new Table(sql, 'balance');
+    this.#balance = this.#stored.rows()[0] ?? null;
+    const [last] = this.#table.rows('ORDER BY position DESC LIMIT 1');
+    this.#last = Math.max(last?.position ?? 0, options.old.last);
   }
 
   /**
@@ -87,9 +86,7 @@ export class LimitAlerts implements EventSource {
 
   #setBalance(balance: Balance): void {
     this.#balance = balance;
-    this.#sql.exec('DELETE FROM balance');
-    const { at, credit, spent } = balance;
-    this.#sql.exec('INSERT INTO balance (at, credit, spent) VALUES (?, ?, ?)', at, credit, spent);
+    this.#stored.put({ ...balance, only: 0 });
   }
 
   /** Forgets the limits of subjects. */
@@ -120,9 +117,8 @@ export class LimitAlerts implements EventSource {
 
   /** Returns the alerts of the tenant and of a key, newest first. */
   alertsOf(keyId: string): SpendingAlert[] {
-    return this.#sql
-      .exec<{ alert: string }>('SELECT alert FROM alerts ORDER BY at DESC')
-      .toArray()
+    return this.#table
+      .rows('ORDER BY at DESC')
       .map(({ alert }) => JSON.parse(alert) as SpendingAlert)
       .filter(({ subject }) => subject === TENANT || subject === keyId);
   }
@@ -133,13 +129,14 @@ export class LimitAlerts implements EventSource {
 
   after(position: number, limit: number): OutgoingEvent[] {
     const { old } = this.#options;
-    const sql = 'SELECT position, tenant, alert FROM alerts WHERE position > ? ORDER BY position LIMIT ?';
-    const rows = this.#sql
-      .exec<{ position: number; tenant: string; alert: string }>(sql, Math.max(position, old.last), limit)
-      .toArray();
+    const next = 'WHERE position > ? ORDER BY position LIMIT ?';
+    const rows = this.#table.rows(next, Math.max(position, old.last), limit);
     return [
       ...old.after('alert', position, limit),
-      ...rows.map(({ position, tenant, alert }) => ({ position, ...eventOf(JSON.parse(alert), tenant) })),
+      ...rows.map(({ position, tenant, alert }) => ({
+        position: position!,
+        ...eventOf(JSON.parse(alert), tenant!),
+      })),
     ].slice(0, limit);
   }
 
@@ -149,19 +146,19 @@ export class LimitAlerts implements EventSource {
     const use = useOf(counters, subject.id, now);
     const balance = subject.id === TENANT ? this.#balance : null;
     for (const alert of reachedShares(subject, use, { shares, balance, now })) {
-      const sql = 'INSERT OR IGNORE INTO alerts (id, at, alert, position, tenant) VALUES (?, ?, ?, ?, ?)';
-      const values = [alert.id, now, JSON.stringify(alert), this.#last + 1, tenantId];
-      if (this.#sql.exec(sql, ...values).rowsWritten === 0) continue;
+      const numbered = { position: this.#last + 1, tenant: tenantId };
+      const row = { id: alert.id, at: now, alert: JSON.stringify(alert), ...numbered };
+      if (!this.#table.insert(row, 'DO NOTHING')) continue;
       this.#last += 1;
       this.#forgetOld(now);
     }
   }
 
   #forgetOld(now: number): void {
-    const sql = `
-      DELETE FROM alerts WHERE at < ? AND alert->>'limit' <> 'balance' AND NOT EXISTS
+    const old = `
+      at < ? AND alert->>'limit' <> 'balance' AND NOT EXISTS
         (SELECT 1 FROM json_each(?) WHERE position > value->>0 AND position <= value->>1)`;
-    this.#sql.exec(sql, now - KEEP_MS, JSON.stringify(this.undelivered()));
+    this.#table.delete(old, now - KEEP_MS, JSON.stringify(this.undelivered()));
   }
 }
 

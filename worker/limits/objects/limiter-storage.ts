@@ -2,7 +2,7 @@ import { requireFormat } from '@continuo/shared/stored-format.ts';
 import type { SubjectState } from '../quota/state.ts';
 import { type NumberedRecord, numbered } from '../usage/request-records.ts';
 import type { TenantLedger } from '../usage/tenant-ledger.ts';
-import type { UsageRecord } from '../usage/usage-record.ts';
+import { recordOf, type StoredRecord, storedRecord, type UsageRecord } from '../usage/usage-record.ts';
 import { type IsolateState, nextEndOf } from './isolate-state.ts';
 import { Journal } from './journal.ts';
 import { dueAt, type OpenReservation } from './open-reservation.ts';
@@ -13,17 +13,16 @@ import type { News } from './stored-values.ts';
 /** Rises with the journal and the ledger: the release before reads neither. */
 const FORMAT = 2;
 
+/** A checkpoint with more records would delay the requests that wait for its end. */
+const MAX_RECORDS = 1_000;
+
 /** An entry of the journal: what one call has changed. Open requests leave with their records. */
 interface Entry {
   readonly subjects: News<SubjectState>;
   readonly open: News<OpenReservation>;
   readonly isolates: News<IsolateState>;
-  readonly records: readonly UsageRecord[];
+  readonly records: readonly StoredRecord[];
 }
-
-/** An older entry has objects. */
-const newsIn = <Value>(news: News<Value> | Readonly<Record<string, Value | null>>): News<Value> =>
-  Array.isArray(news) ? news : Object.entries(news as Record<string, Value | null>);
 
 /**
  * What a tenant's object keeps: counters, open requests, isolates and the ledger. A call's changes are one
@@ -58,10 +57,11 @@ export class LimiterStorage {
     this.open = new PackedValues(sql, { table: 'request_rows', older: ['reservations', 'open'], dueAt });
     const isolates = { table: 'isolate_rows', older: ['isolates', 'state'], dueAt: nextEndOf } as const;
     this.isolates = new PackedValues(sql, isolates);
-    for (const { subjects, open, isolates, records } of this.#journal.entries()) {
-      this.counters.restore(newsIn(subjects));
-      this.open.restore([...newsIn(open), ...records.map(({ requestId }) => [requestId, null] as const)]);
-      this.isolates.restore(newsIn(isolates));
+    for (const { subjects, open, isolates, records: stored } of this.#journal.entries()) {
+      const records = stored.map(recordOf);
+      this.counters.restore(subjects);
+      this.open.restore([...open, ...records.map(({ requestId }) => [requestId, null] as const)]);
+      this.isolates.restore(isolates);
       this.#records.push(...records);
     }
     this.#stored = this.#journal.records ?? known;
@@ -112,12 +112,12 @@ export class LimiterStorage {
       subjects: this.counters.takeNews(),
       open: this.open.takeNews().filter(([, open]) => open !== null),
       isolates: this.isolates.takeNews(),
-      records,
+      records: records.map(storedRecord),
     };
     if (Object.values(entry).every(({ length }) => length === 0)) return [];
     this.#ended = [];
     this.#records.push(...records);
-    if (this.#journal.add(entry)) this.checkpoint();
+    if (this.#journal.add(entry) || this.#records.length >= MAX_RECORDS) this.checkpoint();
     return records;
   }
 

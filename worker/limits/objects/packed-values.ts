@@ -1,11 +1,12 @@
 import { hasTable } from '@continuo/shared/stored-format.ts';
+import { Table } from '../usage/object-tables.ts';
 import { StoredValues } from './stored-values.ts';
 
 /** Values per row. */
 const PER_ROW = 64;
 
 interface Options<Value> {
-  readonly table: string;
+  readonly table: 'request_rows' | 'isolate_rows';
   /** Releases up to 0.2.0 stored each value in a row of its own: this table, and the column of the value. */
   readonly older: readonly [table: string, column: string];
   /** Unix milliseconds at which something is to be done for a value; Infinity = never. */
@@ -18,6 +19,7 @@ interface Options<Value> {
  */
 export class PackedValues<Value> extends StoredValues<Value> {
   readonly #sql: SqlStorage;
+  readonly #table: Table<Options<Value>['table']>;
   readonly #options: Options<Value>;
   /** The row of each stored value. */
   readonly #rowOf = new Map<string, number>();
@@ -30,9 +32,8 @@ export class PackedValues<Value> extends StoredValues<Value> {
     this.#sql = sql;
     this.#options = options;
     const { table, older } = options;
-    sql.exec(`CREATE TABLE IF NOT EXISTS ${table} (row INTEGER PRIMARY KEY, entries TEXT NOT NULL)`);
-    const rows = sql.exec<{ row: number; entries: string }>(`SELECT row, entries FROM ${table}`).toArray();
-    for (const { row, entries } of rows)
+    this.#table = new Table(sql, table);
+    for (const { row, entries } of this.#table.rows())
       for (const [id, value] of Object.entries(JSON.parse(entries) as Record<string, Value>)) {
         this.values.set(id, value);
         this.#put(id, row);
@@ -75,18 +76,15 @@ export class PackedValues<Value> extends StoredValues<Value> {
   override write(): void {
     const rows = new Set([...this.unwritten].flatMap((id) => this.#place(id) ?? []));
     this.unwritten.clear();
-    const { table } = this.#options;
     for (const row of rows) {
       const ids = [...this.#rows.get(row)!];
       if (ids.length === 0) {
         this.#rows.delete(row);
-        this.#sql.exec(`DELETE FROM ${table} WHERE row = ?`, row);
+        this.#table.delete('row = ?', row);
         continue;
       }
-      const entries = JSON.stringify(Object.fromEntries(ids.map((id) => [id, this.values.get(id)])));
-      const sql = `
-        INSERT INTO ${table} (row, entries) VALUES (?1, ?2) ON CONFLICT (row) DO UPDATE SET entries = ?2`;
-      this.#sql.exec(sql, row, entries);
+      const entries = Object.fromEntries(ids.map((id) => [id, this.values.get(id)]));
+      this.#table.put({ row, entries: JSON.stringify(entries) });
     }
   }
 

@@ -1,6 +1,7 @@
 import { isEndUser } from '../end-user.ts';
 import { type Counters, emptySubject, isUnused, type SubjectState } from '../quota/state.ts';
 import { DAY_MS, type Meter, momentOf } from '../quota/window.ts';
+import { Table } from '../usage/object-tables.ts';
 import { type News, StoredValues } from './stored-values.ts';
 
 /** Id of the tenant among its subjects. The others are its keys and its end users. */
@@ -8,21 +9,6 @@ export const TENANT = 'tenant';
 
 /** If there are more subjects in memory, end users leave it. Their counters are stored. */
 const MAX_SUBJECTS = 5_000;
-
-/** The month of an end user is the last one in which it was charged. */
-const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS subjects (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS end_users (id TEXT PRIMARY KEY, month INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
-  CREATE INDEX IF NOT EXISTS end_users_by_month ON end_users (month);
-`;
-const SAVE = 'INSERT OR REPLACE INTO subjects (id, state) SELECT value->>0, value->2 FROM json_each(?)';
-const SAVE_END_USERS = `
-  INSERT OR REPLACE INTO end_users (id, month, state)
-  SELECT value->>0, value->>1, value->2 FROM json_each(?)`;
-const DELETE = 'DELETE FROM subjects WHERE id IN (SELECT value FROM json_each(?))';
-
-/** Rows per statement. They are bound as one JSON value, which holds at most 2 MB. */
-const ROWS_PER_STATEMENT = 100;
 
 type OldPeriod = { readonly period: number; readonly used: number };
 
@@ -37,14 +23,15 @@ function subjectOf(stored: SubjectState & { readonly running?: number }): Subjec
 
 /** The counters of a tenant, its keys and its end users, of whom those in use are in memory. */
 export class StoredCounters extends StoredValues<SubjectState> implements Counters {
-  readonly #sql: SqlStorage;
+  readonly #subjects: Table<'subjects'>;
+  readonly #endUsers: Table<'end_users'>;
 
   constructor(sql: SqlStorage) {
     super();
-    this.#sql = sql;
-    sql.exec(SCHEMA);
-    const rows = sql.exec<{ id: string; state: string }>('SELECT id, state FROM subjects').toArray();
-    for (const { id, state } of rows) this.values.set(id, subjectOf(JSON.parse(state) as SubjectState));
+    this.#subjects = new Table(sql, 'subjects');
+    this.#endUsers = new Table(sql, 'end_users');
+    for (const { id, state } of this.#subjects.rows())
+      this.values.set(id, subjectOf(JSON.parse(state) as SubjectState));
   }
 
   override get(id: string): SubjectState | undefined {
@@ -52,7 +39,7 @@ export class StoredCounters extends StoredValues<SubjectState> implements Counte
   }
 
   #load(id: string): SubjectState {
-    const [row] = this.#sql.exec<{ state: string }>('SELECT state FROM end_users WHERE id = ?', id).toArray();
+    const [row] = this.#endUsers.rows('WHERE id = ?', id);
     const state = row ? subjectOf(JSON.parse(row.state) as SubjectState) : emptySubject();
     this.values.set(id, state);
     return state;
@@ -75,24 +62,14 @@ export class StoredCounters extends StoredValues<SubjectState> implements Counte
   }
 
   override write(): void {
-    const all = [...this.unwritten].flatMap((id) => {
-      const state = this.values.get(id);
-      return state ? [[id, state.month.at(-1)?.[0] ?? 0, state] as const] : [];
-    });
+    for (const id of this.unwritten) {
+      const value = this.values.get(id);
+      if (!value) continue;
+      const [state, month] = [JSON.stringify(value), value.month.at(-1)?.[0] ?? 0];
+      if (isEndUser(id)) this.#endUsers.put({ id, month, state });
+      else this.#subjects.put({ id, state });
+    }
     this.unwritten.clear();
-    this.#each(
-      SAVE,
-      all.filter(([id]) => !isEndUser(id)),
-    );
-    this.#each(
-      SAVE_END_USERS,
-      all.filter(([id]) => isEndUser(id)),
-    );
-  }
-
-  #each(sql: string, all: readonly unknown[]): void {
-    for (let from = 0; from < all.length; from += ROWS_PER_STATEMENT)
-      this.#sql.exec(sql, JSON.stringify(all.slice(from, from + ROWS_PER_STATEMENT)));
   }
 
   /**
@@ -105,9 +82,11 @@ export class StoredCounters extends StoredValues<SubjectState> implements Counte
     const at = momentOf(now - DAY_MS);
     const unused = this.all().filter(([id, state]) => id !== TENANT && isUnused(state, at));
     const ids = unused.map(([id]) => id);
-    for (const id of ids) this.values.delete(id);
-    this.#each(DELETE, ids);
-    this.#sql.exec('DELETE FROM end_users WHERE month < ?', momentOf(now).month - 1);
+    for (const id of ids) {
+      this.values.delete(id);
+      this.#subjects.delete('id = ?', id);
+    }
+    this.#endUsers.delete('month < ?', momentOf(now).month - 1);
     return ids;
   }
 }

@@ -154,7 +154,7 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
 
   /** Erases the records so far, here and in the summary. @throws what the database throws */
   async #eraseUsage({ tenantId, keepSums }: Erasure): Promise<void> {
-    if (this.#isErased) this.#ledger.create();
+    if (this.#isErased) this.#createLedger();
     else this.#storage.checkpoint();
     this.#ledger.erase(keepSums, this.#storage.number, this.#isErased ? [] : this.#billing.undelivered);
     await this.#duties.reportNow(tenantId);
@@ -185,7 +185,7 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
   #askLedger(
     question: Extract<TenantQuestion, { readonly kind: 'usage' | 'request' | 'requests' | 'lastUses' }>,
   ) {
-    if (this.#isErased) this.#ledger.create();
+    if (this.#isErased) this.#createLedger();
     const { records } = this.#storage;
     if (question.kind === 'requests') return this.#storage.recordsBefore(question.before, question.limit);
     if (question.kind === 'request')
@@ -237,9 +237,14 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     this.#isErased = true;
     await this.ctx.storage.deleteAll();
     if (rows.length === 0) return;
-    this.#ledger.create();
-    for (const row of rows) this.#ledger.addRow('sums', row);
+    this.#createLedger();
+    for (const row of rows) this.#ledger.addSums(row);
     new Journal(this.ctx.storage.sql).resume(number, lastRecord);
+  }
+
+  /** Creates the ledger's tables again, which an erasure has deleted. */
+  #createLedger(): void {
+    new TenantLedger(this.ctx.storage.sql);
   }
 
   /** Other servers must not delay reservations and alarms. */

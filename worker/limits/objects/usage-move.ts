@@ -1,18 +1,20 @@
 import { hasTable } from '@continuo/shared/stored-format.ts';
-import type { SumTable, TenantLedger } from '../usage/tenant-ledger.ts';
+import type { Row } from '../usage/object-tables.ts';
+import type { TenantLedger } from '../usage/tenant-ledger.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
-import { ALL_SUMS } from '../usage/usage-sums.ts';
+import { ALL_SUMS, dayName } from '../usage/usage-sums.ts';
 import type { LimiterStorage } from './limiter-storage.ts';
 
-/** The tables of releases up to 0.2.0, and the columns that name a row there. */
-const OLD_TABLES = {
-  sums: ['usage_daily', 'day, model, key_id'],
-  user_sums: ['usage_users', 'day, model, key_id, end_user'],
-} as const satisfies Record<SumTable, readonly [string, string]>;
-
 const PAGE = 2_000;
-/** Key of what has been moved: the id of the last single request, or `all`. */
+/** Key of what has been moved: the last single request, or `all`. */
 const MOVED = 'moved';
+
+/** The columns that name a single request of a tenant in USAGE_DB. */
+interface OldName {
+  readonly request_id: string;
+  readonly sequence: number;
+}
+const FIRST: OldName = { request_id: '', sequence: 0 };
 
 interface OldLedger {
   readonly sql: SqlStorage;
@@ -59,7 +61,7 @@ export class UsageMove {
     const { db } = this.#old;
     const deletionFrom = (table: string) =>
       db!.prepare(`DELETE FROM ${table} WHERE tenant_id = ?`).bind(tenantId);
-    await db?.batch(['requests', 'usage_users', 'usage_daily'].map(deletionFrom));
+    await db?.batch(['requests', 'usage_daily'].map(deletionFrom));
   }
 
   async #move(tenantId: string): Promise<void> {
@@ -69,7 +71,7 @@ export class UsageMove {
     if (db) await this.#moveRequests(db, tenantId);
     // All of this is one commit. Older releases have stored what billing has to get of these requests.
     storage.checkpoint();
-    for (const [table, rows] of sums) for (const row of rows) ledger.addRow(table, row);
+    for (const row of sums) ledger.addSums(row);
     if (hasTable(sql, 'outbox')) {
       ledger.add(unsentIn(sql, sent), storage.number, now());
       sql.exec('DROP TABLE outbox');
@@ -82,23 +84,30 @@ export class UsageMove {
   /** Single requests leave USAGE_DB, where nothing deletes them any more when they are old. */
   async #moveRequests(db: D1Database, tenantId: string): Promise<void> {
     const { kv, ledger } = this.#old;
+    const where = 'FROM requests WHERE tenant_id = ?';
     for (;;) {
-      const moved = kv.get<number>(MOVED) ?? 0;
-      const [, page] = await db.batch<{ id: number; record: string }>([
-        db.prepare('DELETE FROM requests WHERE tenant_id = ? AND id <= ?').bind(tenantId, moved),
+      const { request_id, sequence } = kv.get<OldName>(MOVED) ?? FIRST;
+      const [, page] = await db.batch<OldName & { record: string }>([
         db
-          .prepare('SELECT id, record FROM requests WHERE tenant_id = ? ORDER BY id LIMIT ?')
+          .prepare(`DELETE ${where} AND (request_id, sequence) <= (?, ?)`)
+          .bind(tenantId, request_id, sequence),
+        db
+          .prepare(`SELECT request_id, sequence, record ${where} ORDER BY request_id, sequence LIMIT ?`)
           .bind(tenantId, PAGE),
       ]);
-      const results = page?.results ?? [];
-      if (results.length === 0) return;
-      const records = results.map(({ record }) => JSON.parse(record) as UsageRecord);
-      const ends = records.map(({ startedAt, latencyMs }) => startedAt + latencyMs);
-      ledger.requests.add(records, Math.max(...ends));
-      kv.put(MOVED, results.at(-1)!.id);
+      const rows = page?.results ?? [];
+      const last = rows.at(-1);
+      if (last === undefined) return;
+      const records = rows.map(({ record }) => JSON.parse(record) as UsageRecord);
+      // Rows leave the ledger by their time, and the names of this page are random.
+      for (const [, ofDay] of Map.groupBy(records, (record) => dayName(endOf(record))))
+        ledger.requests.add(ofDay, Math.max(...ofDay.map(endOf)));
+      kv.put(MOVED, { request_id: last.request_id, sequence: last.sequence });
     }
   }
 }
+
+const endOf = ({ startedAt, latencyMs }: UsageRecord): number => startedAt + latencyMs;
 
 /** Returns the records that the ledger in USAGE_DB does not have. */
 const unsentIn = (sql: SqlStorage, sent: number): UsageRecord[] =>
@@ -113,20 +122,15 @@ async function readSent(db: D1Database, tenantId: string): Promise<number> {
   return (await row.first<number>('sequence')) ?? 0;
 }
 
-type Row = (string | number)[];
-
-async function readSums(db: D1Database, tenantId: string): Promise<[SumTable, Row[]][]> {
-  return Promise.all(
-    (Object.keys(OLD_TABLES) as SumTable[]).map(async (table): Promise<[SumTable, Row[]]> => {
-      const [old, names] = OLD_TABLES[table];
-      const sql = `
-        SELECT ${names}, ${ALL_SUMS.join(', ')} FROM ${old} WHERE tenant_id = ? ORDER BY ${names} LIMIT ? OFFSET ?`;
-      const rows: Row[] = [];
-      for (let from = 0; ; from += PAGE) {
-        const page = await db.prepare(sql).bind(tenantId, PAGE, from).raw<Row>();
-        rows.push(...page);
-        if (page.length < PAGE) return [table, rows];
-      }
-    }),
-  );
+async function readSums(db: D1Database, tenantId: string): Promise<Row<'sums'>[]> {
+  const names = 'day, model, key_id';
+  const sql = `
+    SELECT ${names}, ${ALL_SUMS.join(', ')} FROM usage_daily WHERE tenant_id = ?
+    ORDER BY ${names} LIMIT ? OFFSET ?`;
+  const rows: Row<'sums'>[] = [];
+  for (;;) {
+    const { results } = await db.prepare(sql).bind(tenantId, PAGE, rows.length).all<Row<'sums'>>();
+    rows.push(...results);
+    if (results.length < PAGE) return rows;
+  }
 }

@@ -1,3 +1,5 @@
+import { Table } from './object-tables.ts';
+
 /** `alert`: about a limit, to the tenant's webhook. `usage`: a billed request, to the operator. */
 export type Channel = 'alert' | 'usage';
 
@@ -61,7 +63,7 @@ const MAX_ATTEMPTS = 20;
  */
 export class EventQueue {
   readonly channel: Channel;
-  readonly #sql: SqlStorage;
+  readonly #table: Table<'queues'>;
   readonly #source: EventSource;
   #state: QueueState;
 
@@ -70,15 +72,10 @@ export class EventQueue {
    * @param first the state of a new queue
    */
   constructor(sql: SqlStorage, channel: Channel, source: EventSource, isOn: boolean, first: QueueState) {
-    this.#sql = sql;
+    this.#table = new Table(sql, 'queues');
     this.channel = channel;
     this.#source = source;
-    sql.exec(
-      'CREATE TABLE IF NOT EXISTS queues (channel TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID',
-    );
-    const [row] = sql
-      .exec<{ state: string }>('SELECT state FROM queues WHERE channel = ?', channel)
-      .toArray();
+    const [row] = this.#table.rows('WHERE channel = ?', channel);
     this.#state = row ? (JSON.parse(row.state) as QueueState) : first;
     const isChanged = isOn === (this.#state.position === null);
     // From the first start on: a later one could not tell which events are new.
@@ -87,9 +84,7 @@ export class EventQueue {
 
   #set(changes: Partial<QueueState>): void {
     this.#state = { ...this.#state, ...changes };
-    const sql =
-      'INSERT INTO queues (channel, state) VALUES (?1, ?2) ON CONFLICT (channel) DO UPDATE SET state = ?2';
-    this.#sql.exec(sql, this.channel, JSON.stringify(this.#state));
+    this.#table.put({ channel: this.channel, state: JSON.stringify(this.#state) });
   }
 
   /** What the endpoint does not have, refused events included: its rows must be kept. */

@@ -1,16 +1,7 @@
 import type { Positions } from './event-queue.ts';
+import { Table } from './object-tables.ts';
 import { arrivalOf, keptName, nameOf } from './reservation-id.ts';
-import type { UsageRecord } from './usage-record.ts';
-
-/**
- * One row for all requests of a checkpoint. Its id is their time, so that a request is found by its arrival.
- * `last` is the number of its last record; null = an older release has ended them.
- */
-const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS requests (
-    id INTEGER PRIMARY KEY, hashes TEXT NOT NULL, records TEXT NOT NULL, last INTEGER
-  );
-  CREATE INDEX IF NOT EXISTS requests_by_number ON requests (last) WHERE last IS NOT NULL;`;
+import { recordOf, type StoredRecord, storedRecord, type UsageRecord } from './usage-record.ts';
 
 /** A value of a table may have 2 MB. */
 const ROW_RECORDS = 1_000;
@@ -39,15 +30,11 @@ function shortHash(text: string): string {
 /** The records of a tenant's single requests, in its object's database. */
 export class RequestRecords {
   readonly #sql: SqlStorage;
+  readonly #table: Table<'requests'>;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    this.create();
-  }
-
-  /** Creates the table if it does not exist. */
-  create(): void {
-    this.#sql.exec(SCHEMA);
+    this.#table = new Table(sql, 'requests');
   }
 
   /**
@@ -57,12 +44,12 @@ export class RequestRecords {
   add(records: readonly UsageRecord[], at: number, last: number | null = null): void {
     for (let from = 0, id = at; from < records.length; from += ROW_RECORDS) {
       const part = records.slice(from, from + ROW_RECORDS);
-      const number = last && last - records.length + from + part.length;
-      const hashes = part.map(({ requestId }) => shortHash(nameOf(requestId))).join(' ');
-      const sql = `
-        INSERT INTO requests (id, hashes, records, last) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`;
-      const text = JSON.stringify(part);
-      while (this.#sql.exec(sql, id, hashes, text, number).rowsWritten === 0) id += 1;
+      const row = {
+        hashes: part.map(({ requestId }) => shortHash(nameOf(requestId))).join(' '),
+        records: JSON.stringify(part.map(storedRecord)),
+        last: last && last - records.length + from + part.length,
+      };
+      while (!this.#table.insert({ id, ...row }, 'DO NOTHING')) id += 1;
     }
   }
 
@@ -77,28 +64,21 @@ export class RequestRecords {
     const sql = `
       SELECT id FROM requests WHERE id BETWEEN ? AND ? AND instr(hashes, ?) > 0 ORDER BY id DESC`;
     for (const { id } of this.#sql.exec<{ id: number }>(sql, from, to, shortHash(keptName(name))).toArray()) {
-      const record = recordIn(this.#row(id), name);
+      const [row] = this.#table.rows('WHERE id = ?', id);
+      const record = recordIn(recordsIn(row!.records), name);
       if (record !== null) return record;
     }
     return null;
   }
 
-  #row(id: number): UsageRecord[] {
-    const { records } = this.#sql
-      .exec<{ records: string }>('SELECT records FROM requests WHERE id = ?', id)
-      .one();
-    return JSON.parse(records) as UsageRecord[];
-  }
-
   /** Returns the oldest records after a number. */
   after(number: number, limit: number): NumberedRecord[] {
     const found: NumberedRecord[] = [];
-    const sql = 'SELECT last, records FROM requests WHERE last > ? ORDER BY last LIMIT 1';
     while (found.length < limit) {
       const after = found.at(-1)?.number ?? number;
-      const [row] = this.#sql.exec<{ last: number; records: string }>(sql, after).toArray();
+      const [row] = this.#table.rows('WHERE last > ? ORDER BY last LIMIT 1', after);
       if (row === undefined) break;
-      found.push(...numbered(JSON.parse(row.records) as UsageRecord[], row.last, after));
+      found.push(...numbered(recordsIn(row.records), row.last!, after));
     }
     return found.slice(0, limit);
   }
@@ -107,18 +87,13 @@ export class RequestRecords {
   before(number: number, limit: number): NumberedRecord[] {
     const found: NumberedRecord[] = [];
     const rowWith = (where: string, bound: number) =>
-      this.#sql
-        .exec<{ last: number; records: string }>(
-          `SELECT last, records FROM requests WHERE last ${where} LIMIT 1`,
-          bound,
-        )
-        .toArray()[0];
+      this.#table.rows(`WHERE last ${where} LIMIT 1`, bound)[0];
     // The first row may begin before the number and end behind it.
     let row = rowWith('>= ? ORDER BY last', number) ?? rowWith('< ? ORDER BY last DESC', number);
     while (row !== undefined && found.length < limit) {
-      const all = numbered(JSON.parse(row.records) as UsageRecord[], row.last, 0);
+      const all = numbered(recordsIn(row.records), row.last!, 0);
       found.push(...all.filter((each) => each.number < number).reverse());
-      row = rowWith('< ? ORDER BY last DESC', Math.min(number, row.last - all.length + 1));
+      row = rowWith('< ? ORDER BY last DESC', Math.min(number, row.last! - all.length + 1));
     }
     return found.slice(0, limit);
   }
@@ -130,7 +105,7 @@ export class RequestRecords {
 
   /** Deletes what was stored before this time, but not these records. */
   prune(before: number, kept: readonly Positions[]): void {
-    this.#sql.exec(`DELETE FROM requests WHERE id < ? AND ${NOT_KEPT}`, before, JSON.stringify(kept));
+    this.#table.delete(`id < ? AND ${NOT_KEPT}`, before, JSON.stringify(kept));
   }
 
   /**
@@ -138,12 +113,12 @@ export class RequestRecords {
    * full object could end no request.
    */
   shrinkTo(bytes: number): void {
-    while (this.#sql.databaseSize > bytes) {
-      const sql = 'DELETE FROM requests WHERE id IN (SELECT id FROM requests ORDER BY id LIMIT 100)';
-      if (this.#sql.exec(sql).rowsWritten === 0) return;
-    }
+    const oldest = 'id IN (SELECT id FROM requests ORDER BY id LIMIT 100)';
+    while (this.#sql.databaseSize > bytes && this.#table.delete(oldest)) {}
   }
 }
+
+const recordsIn = (text: string): UsageRecord[] => (JSON.parse(text) as StoredRecord[]).map(recordOf);
 
 /** Returns the records after a number, of which the last has the number `last`. */
 export const numbered = (records: readonly UsageRecord[], last: number, after: number): NumberedRecord[] =>

@@ -1,4 +1,5 @@
 import type { Positions } from './event-queue.ts';
+import { keyOf, type Row, Table } from './object-tables.ts';
 import { RequestRecords } from './request-records.ts';
 import type { UsageRecord } from './usage-record.ts';
 import {
@@ -8,7 +9,6 @@ import {
   DAY_MS,
   dayName,
   monthOf,
-  SUM_COLUMNS,
   sumsOf,
   totalOf,
   type UsagePage,
@@ -16,61 +16,28 @@ import {
   usageStatements,
 } from './usage-sums.ts';
 
-/** The tables of sums, with the columns that name a row. The second has only requests with an end user. */
-const TABLES = {
-  sums: ['day', 'model', 'key_id'],
-  user_sums: ['day', 'model', 'key_id', 'end_user'],
-} as const;
-export type SumTable = keyof typeof TABLES;
-const SUM_TABLES = Object.keys(TABLES) as SumTable[];
-
-const textColumns = (table: SumTable): string =>
-  TABLES[table].map((name) => `${name} TEXT NOT NULL`).join(', ');
-
-/** `news` lists what the summary of all tenants does not have yet. */
-const SCHEMA = `
-  ${SUM_TABLES.map(
-    (table) => `
-  CREATE TABLE IF NOT EXISTS ${table} (
-    ${textColumns(table)}, ${SUM_COLUMNS}, PRIMARY KEY (${TABLES[table].join(', ')})
-  ) WITHOUT ROWID;`,
-  ).join('')}
-  CREATE TABLE IF NOT EXISTS news (
-    day TEXT NOT NULL, model TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (day, model)
-  ) WITHOUT ROWID;`;
-
-const upsert = (table: SumTable): string => {
-  const columns = [...TABLES[table], ...ALL_SUMS];
-  return `
-    INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
-    ON CONFLICT (${TABLES[table].join(', ')}) DO UPDATE SET ${ADD_SUMS}`;
-};
-
-const ADD_NEWS = `
-  INSERT INTO news (day, model, number) VALUES (?1, ?2, ?3)
-  ON CONFLICT (day, model) DO UPDATE SET number = ?3 WHERE number <= ?4`;
+const ADDED = `DO UPDATE SET ${ADD_SUMS}`;
 
 /** Sums of a table by other columns than its own. */
-const regroup = (table: SumTable, day: string, key: string, where: string): string => {
-  const rest = TABLES[table].slice(3).join('');
-  const columns = `day, model, key_id${rest && `, ${rest}`}`;
+const regroup = (table: 'sums' | 'user_sums', day: string, key: string, where: string): string => {
+  const names = keyOf(table);
   return `
-    INSERT INTO ${table} (${columns}, ${ALL_SUMS.join(', ')})
-    SELECT ${day}, model, ${key}${rest && `, ${rest}`}, ${ALL_SUMS.map((name) => `SUM(${name})`).join(', ')}
-    FROM ${table} WHERE ${where} GROUP BY 1, 2, 3${rest && ', 4'}
-    ON CONFLICT (${TABLES[table].join(', ')}) DO UPDATE SET ${ADD_SUMS}`;
+    INSERT INTO ${table} (${[...names, ...ALL_SUMS].join(', ')})
+    SELECT ${[day, 'model', key, ...names.slice(3), ...ALL_SUMS.map((name) => `SUM(${name})`)].join(', ')}
+    FROM ${table} WHERE ${where} GROUP BY ${names.map((_, index) => index + 1).join(', ')}
+    ON CONFLICT (${names.join(', ')}) ${ADDED}`;
 };
 
-/** Returns the records that share the values of these columns. A call may end many: no date is formatted. */
-function sharing(
-  records: readonly UsageRecord[],
-  columns: readonly (typeof TABLES)['user_sums'][number][],
-): Iterable<[UsageRecord, ...UsageRecord[]]> {
-  const rows = Map.groupBy(records, ({ startedAt, model, keyId, endUser }) => {
-    const row = { day: Math.floor(startedAt / DAY_MS), model, key_id: keyId, end_user: endUser };
-    return columns.map((name) => row[name]).join('\n');
+/** Returns the sums of these records by day, model and key, and by end user if that is wanted. */
+function sumsByRow(records: readonly UsageRecord[], byEndUser: boolean): Row<'user_sums'>[] {
+  // A call may end many: no date is formatted for each.
+  const rows = Map.groupBy(records, ({ startedAt, model, keyId, endUser }) =>
+    [Math.floor(startedAt / DAY_MS), model, keyId, byEndUser && endUser].join('\n'),
+  );
+  return [...rows.values()].map((all) => {
+    const { startedAt, model, keyId, endUser } = all[0]!;
+    return { day: dayName(startedAt), model, key_id: keyId, end_user: endUser ?? '', ...countersOf(all) };
   });
-  return rows.values() as Iterable<[UsageRecord, ...UsageRecord[]]>;
 }
 
 /** A row of the summary that has changed: absolute sums; without sums, it is gone. */
@@ -85,19 +52,18 @@ export interface SummaryRow {
 export class TenantLedger {
   readonly requests: RequestRecords;
   readonly #sql: SqlStorage;
+  readonly #sums: Table<'sums'>;
+  readonly #userSums: Table<'user_sums'>;
+  readonly #news: Table<'news'>;
   /** Number of the last change that is on its way to the summary. */
   #reading = 0;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    sql.exec(SCHEMA);
+    this.#sums = new Table(sql, 'sums');
+    this.#userSums = new Table(sql, 'user_sums');
+    this.#news = new Table(sql, 'news');
     this.requests = new RequestRecords(sql);
-  }
-
-  /** Creates the tables that do not exist. */
-  create(): void {
-    this.#sql.exec(SCHEMA);
-    this.requests.create();
   }
 
   /**
@@ -112,34 +78,23 @@ export class TenantLedger {
     requestsAt: number | null,
     last: number | null = null,
   ): void {
-    this.#addSums('sums', records);
-    this.#addSums(
-      'user_sums',
-      records.filter(({ endUser }) => (endUser ?? null) !== null),
-    );
-    for (const [{ startedAt, model }] of sharing(records, ['day', 'model']))
-      this.#addNews(dayName(startedAt), model, number);
+    const sums = sumsByRow(records, false);
+    for (const row of sums) this.addSums(row);
+    const named = records.filter(({ endUser }) => (endUser ?? null) !== null);
+    for (const row of sumsByRow(named, true)) this.#userSums.insert(row, ADDED);
+    const changed = new Map(sums.map((row) => [`${row.day}\n${row.model}`, row]));
+    for (const { day, model } of changed.values()) this.#addNews(day, model, number);
     if (requestsAt !== null) this.requests.add(records, requestsAt, last);
   }
 
-  #addSums(table: SumTable, records: readonly UsageRecord[]): void {
-    const columns = TABLES[table];
-    for (const all of sharing(records, columns)) {
-      const { startedAt, model, keyId, endUser } = all[0];
-      const row = { day: dayName(startedAt), model, key_id: keyId, end_user: endUser ?? '' };
-      this.addRow(table, [...columns.map((name) => row[name]), ...countersOf(all)]);
-    }
+  /** Adds to the sums of a day, a model and a key. */
+  addSums(row: Row<'sums'>): void {
+    this.#sums.insert(row, ADDED);
   }
 
-  /** Adds a row of sums: its names, then its counters. */
-  addRow(table: SumTable, values: readonly (string | number)[]): void {
-    this.#sql.exec(upsert(table), ...values);
-  }
-
-  /** Returns the sums by day, model and key as rows to add. */
-  rows(): (string | number)[][] {
-    const names = [...TABLES.sums, ...ALL_SUMS].join(', ');
-    return [...this.#sql.exec(`SELECT ${names} FROM sums`).raw<(string | number)[]>()];
+  /** Returns the sums by day, model and key. */
+  rows(): Row<'sums'>[] {
+    return this.#sums.rows();
   }
 
   /** Everything is news. */
@@ -151,7 +106,11 @@ export class TenantLedger {
   }
 
   #addNews(day: string, model: string, number: number): void {
-    this.#sql.exec(ADD_NEWS, day, model, number, this.#reading);
+    // What is on its way to the summary stays news until the next report.
+    this.#news.insert(
+      { day, model, number },
+      `DO UPDATE SET number = excluded.number WHERE number <= ${this.#reading}`,
+    );
   }
 
   /** Returns the sums that a question asks for. @param tenantId the value of the group `tenant` */
@@ -182,7 +141,7 @@ export class TenantLedger {
       .exec<{ day: string; model: string }>(`SELECT DISTINCT day, model FROM sums WHERE ${old}`, before)
       .toArray();
     if (moved.length === 0) return;
-    for (const table of SUM_TABLES) {
+    for (const table of ['sums', 'user_sums'] as const) {
       this.#sql.exec(regroup(table, "substr(day, 1, 8) || '01'", 'key_id', old), before);
       this.#sql.exec(`DELETE FROM ${table} WHERE ${old}`, before);
     }
@@ -214,15 +173,14 @@ export class TenantLedger {
   }
 
   get hasNews(): boolean {
-    return this.#sql.exec('SELECT 1 FROM news LIMIT 1').toArray().length > 0;
+    return this.#news.rows('LIMIT 1').length > 0;
   }
 
   /** Returns what the summary needs. @param number of the last change; later ones stay news */
   news(number: number): SummaryRow[] {
     this.#reading = number;
-    const changed = this.#sql.exec<{ day: string; model: string }>('SELECT day, model FROM news').toArray();
     const sql = `SELECT ${sumsOf(ALL_SUMS)} FROM sums WHERE day = ? AND model = ?`;
-    return changed.map(({ day, model }) => {
+    return this.#news.rows().map(({ day, model }) => {
       const sums = this.#sql.exec<Record<string, number>>(sql, day, model).one();
       return { day, model, sums: sums.requests === 0 ? null : ALL_SUMS.map((name) => sums[name]!) };
     });
@@ -230,6 +188,6 @@ export class TenantLedger {
 
   /** The summary has all news up to this number. */
   confirm(number: number): void {
-    this.#sql.exec('DELETE FROM news WHERE number <= ?', number);
+    this.#news.delete('number <= ?', number);
   }
 }

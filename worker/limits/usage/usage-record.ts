@@ -30,6 +30,38 @@ export interface UsageRecord {
   readonly firstTokenMs: number | null;
 }
 
+/** The fields of a stored record, in their order. A new one comes last: older rows lack it. */
+const FIELDS = [
+  'requestId',
+  'tenantId',
+  'keyId',
+  'model',
+  'endUser',
+  'upstream',
+  'cost',
+  'priceVersion',
+  'status',
+  'errorCode',
+  'finishReasons',
+  'startedAt',
+  'latencyMs',
+  'firstTokenMs',
+] as const satisfies readonly (keyof UsageRecord)[];
+
+/** A record as JSON has it: names of fields would be most of it. */
+export type StoredRecord = readonly [usage: readonly number[], ...values: unknown[]];
+
+export const storedRecord = (record: UsageRecord): StoredRecord => {
+  const { promptTokens, cachedTokens, completionTokens } = record.usage;
+  return [[promptTokens, cachedTokens, completionTokens], ...FIELDS.map((name) => record[name])];
+};
+
+export function recordOf([usage, ...values]: StoredRecord): UsageRecord {
+  const [promptTokens = 0, cachedTokens = 0, completionTokens = 0] = usage;
+  const fields = Object.fromEntries(FIELDS.map((name, index) => [name, values[index]]));
+  return { ...fields, usage: { promptTokens, cachedTokens, completionTokens } } as UsageRecord;
+}
+
 export const NO_USAGE: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
 
 /** Returns what counts against limits. Cached prompt tokens count like all others; the price may be lower. */

@@ -3,29 +3,38 @@ import type { UsageRecord } from './usage-record.ts';
 
 /** Sums of usage records by day, model, key and end user, and the SQL that asks for them. Pure. */
 
-/** Columns that are shown as sums. */
-export const SUMS = [
-  'requests',
-  'completed',
-  'failed',
-  'cancelled',
-  'abandoned',
-  'finish_stop',
-  'finish_length',
-  'prompt_tokens',
-  'cached_tokens',
-  'completion_tokens',
-  'cost_micros',
-] as const;
+/** The counters that are shown as sums, and what a record adds to each. */
+const SHOWN = {
+  requests: () => 1,
+  completed: ({ status }) => Number(status === 'completed'),
+  failed: ({ status }) => Number(status === 'failed'),
+  cancelled: ({ status }) => Number(status === 'cancelled'),
+  abandoned: ({ status }) => Number(status === 'abandoned'),
+  finish_stop: ({ finishReasons }) => finishReasons.filter((reason) => reason === 'stop').length,
+  finish_length: ({ finishReasons }) => finishReasons.filter((reason) => reason === 'length').length,
+  prompt_tokens: ({ usage }) => usage.promptTokens,
+  cached_tokens: ({ usage }) => usage.cachedTokens,
+  completion_tokens: ({ usage }) => usage.completionTokens,
+  // Records of older limiters have no cost.
+  cost_micros: ({ cost = 0 }) => cost,
+} as const satisfies Record<string, Counter>;
+type Counter = (record: UsageRecord) => number;
 
-/** Columns that are shown as means: milliseconds, and the number of requests with a first token. */
-const SUMS_FOR_MEANS = ['latency_ms', 'first_token_ms', 'first_tokens'] as const;
+/** With those that are shown as means: milliseconds, and the number of requests with a first token. */
+const COUNTERS = {
+  ...SHOWN,
+  latency_ms: ({ latencyMs }) => latencyMs,
+  first_token_ms: ({ firstTokenMs }) => firstTokenMs ?? 0,
+  first_tokens: ({ firstTokenMs }) => Number(firstTokenMs !== null),
+} as const satisfies Record<string, Counter>;
 
-/** All counters of a row. */
-export const ALL_SUMS = [...SUMS, ...SUMS_FOR_MEANS] as const;
+const SUMS = Object.keys(SHOWN) as (keyof typeof SHOWN)[];
+/** The names of all counters of a row. */
+export const ALL_SUMS = Object.keys(COUNTERS) as (keyof typeof COUNTERS)[];
 
 /** Sums of one group, with the values of the columns that were grouped by. */
-export type UsageSums = Partial<Record<UsageGroup, string>> & Record<(typeof ALL_SUMS)[number], number>;
+export type UsageSums = Partial<Record<UsageGroup, string>> & Counters;
+export type Counters = Readonly<Record<keyof typeof COUNTERS, number>>;
 
 /** Sums of the groups of a page, and of all groups. */
 export interface UsagePage {
@@ -35,9 +44,6 @@ export interface UsagePage {
 
 /** The assignments of an upsert that adds the counters of two rows. */
 export const ADD_SUMS = ALL_SUMS.map((name) => `${name} = ${name} + excluded.${name}`).join(', ');
-
-/** The definitions of the counters in a table. */
-export const SUM_COLUMNS = ALL_SUMS.map((name) => `${name} INTEGER NOT NULL`).join(', ');
 
 /** The sums of rows, as columns of a query. */
 export const sumsOf = (names: readonly string[]): string =>
@@ -51,33 +57,15 @@ export const dayName = (at: number): string => new Date(at).toISOString().slice(
 /** The first day of a day's month, under which old days are kept. */
 export const monthOf = (day: string): string => `${day.slice(0, 8)}01`;
 
-const count = <T>(items: readonly T[], wanted: (item: T) => boolean): number => items.filter(wanted).length;
-const sum = <T>(items: readonly T[], amount: (item: T) => number): number =>
-  items.reduce((total, item) => total + amount(item), 0);
-
 /** Returns the sums of all groups. */
 export const totalOf = (rows: readonly UsageSums[]): UsagePage['total'] =>
-  Object.fromEntries(SUMS.map((name) => [name, sum(rows, (row) => row[name])]));
+  Object.fromEntries(SUMS.map((name) => [name, rows.reduce((total, row) => total + row[name], 0)]));
 
-/** Returns the counters of these records, in the order of ALL_SUMS. */
-export function countersOf(records: readonly UsageRecord[]): number[] {
-  const finishes = records.flatMap(({ finishReasons }) => finishReasons);
-  return [
-    records.length,
-    ...(['completed', 'failed', 'cancelled', 'abandoned'] as const).map((status) =>
-      count(records, (record) => record.status === status),
-    ),
-    ...(['stop', 'length'] as const).map((reason) => count(finishes, (finish) => finish === reason)),
-    sum(records, ({ usage }) => usage.promptTokens),
-    sum(records, ({ usage }) => usage.cachedTokens),
-    sum(records, ({ usage }) => usage.completionTokens),
-    // Records of older limiters have no cost.
-    sum(records, ({ cost = 0 }) => cost),
-    sum(records, ({ latencyMs }) => latencyMs),
-    sum(records, ({ firstTokenMs }) => firstTokenMs ?? 0),
-    count(records, ({ firstTokenMs }) => firstTokenMs !== null),
-  ];
-}
+/** Returns the counters of these records. */
+export const countersOf = (records: readonly UsageRecord[]): Counters =>
+  Object.fromEntries(
+    ALL_SUMS.map((name) => [name, records.reduce((total, record) => total + COUNTERS[name](record), 0)]),
+  ) as Counters;
 
 /** What a query of usage asks for. */
 export interface UsageQuestion {

@@ -67,7 +67,6 @@ async function olderUsage(tenant: string): Promise<void> {
   // The cost came with a later migration, at the end of the row.
   const cost = ALL_SUMS.indexOf('cost_micros');
   await put('usage_daily', ...names, ...counters.toSpliced(cost, 1), 0);
-  await put('usage_users', ...names, 'user', ...counters);
   const rows = Array.from({ length: 5_006 }, (_, index) => [
     `r${index + 1}`,
     index + 1,
@@ -106,9 +105,6 @@ test('an object takes the usage of older releases over, once, also after failure
     'i.0.9000..new',
     undefined,
   ]);
-  expect(await call('query', 'SELECT requests, end_user FROM user_sums')).toEqual([
-    { requests: 5_006, end_user: 'user' },
-  ]);
 });
 
 const summaryOf = async (tenant: string) =>
@@ -116,7 +112,7 @@ const summaryOf = async (tenant: string) =>
     .results[0];
 
 const oldRowsOf = async (tenant: string) => {
-  const counts = ['requests', 'usage_daily', 'usage_users'].map((table) =>
+  const counts = ['requests', 'usage_daily'].map((table) =>
     db.prepare(`SELECT COUNT(*) AS count FROM ${table} WHERE tenant_id = ?`).bind(tenant),
   );
   return (await db.batch<{ count: number }>(counts)).map(({ results: [row] }) => row!.count);
@@ -128,7 +124,7 @@ test('the usage of a tenant without new requests reaches the summary, and its si
   expect(await days()).toHaveLength(2);
   await call('pass', 300_000);
   await expect.poll(() => summaryOf('dormant')).toEqual({ sum: 5_007 });
-  expect(await oldRowsOf('dormant')).toEqual([0, 1, 1]);
+  expect(await oldRowsOf('dormant')).toEqual([0, 1]);
 });
 
 test('an erasure reaches USAGE_DB, and keeps sums that an older release has kept there', async () => {
@@ -138,7 +134,7 @@ test('an erasure reaches USAGE_DB, and keeps sums that an older release has kept
   await call('query', 'DROP TABLE outbox');
   await call('restart');
   await call('erase', 'gone', 60_000, true);
-  expect([await days(), await oldRowsOf('gone')]).toEqual([[['2025-12-01', 5_006]], [0, 0, 0]]);
+  expect([await days(), await oldRowsOf('gone')]).toEqual([[['2025-12-01', 5_006]], [0, 0]]);
   await call('pass', 120_000);
   expect(await days()).toEqual([['2025-12-01', 5_006]]);
 });

@@ -1,3 +1,9 @@
+-- Pairs of the tenant, as a JSON object; NULL = none.
+ALTER TABLE keys ADD COLUMN metadata TEXT;
+
+-- Whether completions wait at the end of tokens_per_minute. Tenants of version 0.2.0 do, and keep it.
+ALTER TABLE tenants ADD COLUMN wait_for_tokens INTEGER NOT NULL DEFAULT 1;
+
 -- The sums of all tenants by UTC day and model. Each tenant's object writes its own rows.
 CREATE TABLE usage_summary (
   tenant_id TEXT NOT NULL,
@@ -25,4 +31,12 @@ CREATE TABLE usage_summary (
 CREATE TABLE usage_reports (
   tenant_id TEXT PRIMARY KEY,
   number INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- The upstreams, instead of the variable UPSTREAMS: each as JSON, as in the variable.
+CREATE TABLE upstreams (
+  name TEXT PRIMARY KEY,
+  config TEXT NOT NULL,
+  -- Unix milliseconds; NULL = it gets requests. A removed one is still asked what its requests have used.
+  removed_at INTEGER
 ) WITHOUT ROWID;

@@ -1,2 +1,0 @@
--- Pairs of the tenant, as a JSON object; NULL = none.
-ALTER TABLE keys ADD COLUMN metadata TEXT;
