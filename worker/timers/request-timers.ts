@@ -7,9 +7,10 @@ export const afterAlone: After = (ms, then) => {
 };
 
 /**
- * Maximum delays of the first platform timer and of the others, so that new waits rarely end before it fires.
+ * Maximum delays of the first platform timer and of the others, so that new waits rarely end before it fires:
+ * the shortest of a usual request is 450 ms.
  */
-const FIRST_DELAY_MS = 700;
+const FIRST_DELAY_MS = 450;
 const MAX_DELAY_MS = 5_000;
 
 interface Wait {

@@ -5,8 +5,9 @@ import type {
   LimiterCall,
   ReservationRequest,
   ReservationResult,
+  SettledRequest,
 } from '../quota/protocol.ts';
-import { draw, drawSpend, refund } from '../quota/slice.ts';
+import { draw, drawSpend, refund, type Slice } from '../quota/slice.ts';
 import type { Counters } from '../quota/state.ts';
 import { numberOf } from '../usage/reservation-id.ts';
 import { CallPace } from './call-pace.ts';
@@ -17,6 +18,9 @@ import { type OpenRequests, subjectsOf } from './open-requests.ts';
 /** Pause of a running request while isolates hold slices. */
 const HELD_MS = 500;
 const RECENT_CALLS = 100_000;
+
+const findSlice = ({ slices }: IsolateState, number: number): Slice | undefined =>
+  slices.find((slice) => slice.number === number);
 
 /** The calls of a tenant's isolates: what they have decided, and what the object decides and grants. */
 export class IsolateCalls {
@@ -79,16 +83,13 @@ export class IsolateCalls {
   }
 
   #apply(state: IsolateState, decision: Decision, now: number): void {
-    const held = (number: number) => state.slices.find((slice) => slice.number === number);
     if (decision.kind === 'settled') {
-      this.#requests.settle(decision, now);
-      const slice = decision.refund && held(decision.refund.slice);
-      if (slice) refund(this.#counters, slice, decision.refund!);
+      this.#settle(state, decision, now);
       return;
     }
     // The object keeps a slice until the isolate has returned it, so only a forged decision names an unknown
     // one.
-    const slice = held(decision.slice);
+    const slice = findSlice(state, decision.slice);
     if (!slice) return;
     if (decision.kind === 'returned') {
       this.#slices.remove(state, slice);
@@ -100,13 +101,20 @@ export class IsolateCalls {
       this.#requests.extend(requestId, drawSpend(this.#counters, slice, spend, now));
       return;
     }
-    const { model } = decision;
+    const { model, end } = decision;
     // The isolate's clock may be wrong.
     const at = Math.min(now, Math.max(decision.at, slice.second * 1000));
     state.named = numberOf(requestId);
     const { tenantId, keyId, ttlMs } = slice;
     const reservation = draw(this.#counters, slice, { id: requestId, spend }, now);
     this.#requests.add({ requestId, tenantId, keyId, model, ttlMs }, reservation, at);
+    if (end) this.#settle(state, { requestId, ...end }, now);
+  }
+
+  #settle(state: IsolateState, settled: SettledRequest, now: number): void {
+    this.#requests.settle(settled, now);
+    const slice = settled.refund && findSlice(state, settled.refund.slice);
+    if (slice) refund(this.#counters, slice, settled.refund!);
   }
 
   /** A running request waits for what isolates hold unused, because a refusal ends it. */

@@ -29,6 +29,8 @@ interface Charged {
   readonly keyId: string;
   readonly slice: number;
   readonly spend: Spend;
+  /** Number of its admission, if nothing but its end follows. */
+  readonly admission: number | null;
 }
 
 /**
@@ -72,8 +74,16 @@ export class LocalBudgets {
     const slice = this.outbox.isFull ? null : this.slices.take(keyId, cost, now);
     if (!slice) return null;
     const requestId = this.newId(name, price, slice.number);
-    this.#running.set(requestId, { keyId, slice: slice.number, spend });
-    this.outbox.add({ kind: 'admitted', requestId, slice: slice.number, model, ...spend, at: now });
+    const { number } = slice;
+    const admission = this.outbox.add({
+      kind: 'admitted',
+      requestId,
+      slice: number,
+      model,
+      ...spend,
+      at: now,
+    });
+    this.#running.set(requestId, { keyId, slice: number, spend, admission });
     return requestId;
   }
 
@@ -95,7 +105,7 @@ export class LocalBudgets {
     const before = this.#running.get(requestId);
     const spent = before?.slice === slice.number ? before.spend : NOTHING;
     const charged = eachOf((name) => spend[name] + spent[name]);
-    this.#running.set(requestId, { keyId, slice: slice.number, spend: charged });
+    this.#running.set(requestId, { keyId, slice: slice.number, spend: charged, admission: null });
     this.outbox.add({ kind: 'extended', requestId, slice: slice.number, ...spend });
     return spend;
   }
@@ -108,11 +118,8 @@ export class LocalBudgets {
     this.outbox.renew(requestId, null);
     // What the object has reserved itself expires there.
     if (charged === undefined && this.outbox.isFull) return;
-    this.outbox.add({
-      ...request,
-      kind: 'settled',
-      refund: charged ? this.#refund(charged, unused, inquire) : null,
-    });
+    const refund = charged ? this.#refund(charged, unused, inquire) : null;
+    this.outbox.end({ ...request, refund }, charged?.admission ?? null);
   }
 
   /** The object refunds the rest, and what a request holds whose usage is not known yet. */

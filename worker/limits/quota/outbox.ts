@@ -1,4 +1,4 @@
-import type { Decision, LimiterCall, Renewal } from './protocol.ts';
+import type { Decision, LimiterCall, Renewal, SettledRequest } from './protocol.ts';
 
 /** A call that has not returned by then counts as lost. */
 export const CALL_MS = 2_000;
@@ -18,6 +18,8 @@ export class Outbox {
   #confirmed = 0;
   /** A call carries all decisions up to this number, unless it was lost by then. */
   #carried = { to: 0, until: 0 };
+  /** Number of the last decision that any call has carried. */
+  #sent = 0;
   readonly #renewals = new Map<string, Renewal>();
   /** Ended requests since the last call. */
   #ended = 0;
@@ -34,9 +36,19 @@ export class Outbox {
     return this.#ended >= MANY_ENDED;
   }
 
-  add(decision: Decision): void {
+  /** Returns the number of the decision. */
+  add(decision: Decision): number {
     this.#decisions.push(decision);
-    if (decision.kind === 'settled') this.#ended += 1;
+    return this.#confirmed + this.#decisions.length;
+  }
+
+  /** Adds the end of a request: to the admission with this number, unless a call has carried that already. */
+  end({ requestId, ...end }: SettledRequest, admission: number | null): void {
+    this.#ended += 1;
+    const place = (admission ?? 0) - this.#confirmed - 1;
+    const admitted = admission !== null && admission > this.#sent ? this.#decisions[place] : undefined;
+    if (admitted?.kind === 'admitted') this.#decisions[place] = { ...admitted, end };
+    else this.add({ kind: 'settled', requestId, ...end });
   }
 
   /** @param renewal null if the request has ended */
@@ -61,7 +73,10 @@ export class Outbox {
    */
   next(now: number, all: boolean): Pick<LimiterCall, 'first' | 'decisions' | 'renewals'> {
     const carries = all || this.#hasNewDecisions(now);
-    if (carries) this.#carried = { to: this.#confirmed + this.#decisions.length, until: now + CALL_MS };
+    if (carries) {
+      this.#sent = this.#confirmed + this.#decisions.length;
+      this.#carried = { to: this.#sent, until: now + CALL_MS };
+    }
     const renewals = [...this.#renewals].map(([requestId, renewal]) => ({ requestId, ...renewal }));
     this.#renewals.clear();
     this.#ended = 0;
@@ -83,9 +98,13 @@ export class Outbox {
 
   /** Keeps only the ends of requests, without refunds: the object has ended all slices of the isolate. */
   restart(): void {
-    const ends = this.#decisions.filter((decision) => decision.kind === 'settled');
-    this.#decisions = ends.map((end) => ({ ...end, refund: null }));
+    this.#decisions = this.#decisions.flatMap((decision): Decision[] => {
+      if (decision.kind === 'settled') return [{ ...decision, refund: null }];
+      if (decision.kind !== 'admitted' || !decision.end) return [];
+      return [{ kind: 'settled', requestId: decision.requestId, ...decision.end, refund: null }];
+    });
     this.#confirmed = 0;
+    this.#sent = 0;
     this.#carried = { to: 0, until: 0 };
   }
 }

@@ -106,7 +106,7 @@ export type Settlement = Pick<
   'status' | 'usage' | 'errorCode' | 'finishReasons' | 'upstream' | 'latencyMs' | 'firstTokenMs' | 'endUser'
 >;
 
-/** Reports the end of a request. */
+/** The end of a request. */
 export interface SettlementRequest {
   readonly requestId: string;
   readonly settlement: Settlement;
@@ -122,6 +122,11 @@ export interface Renewal {
   readonly upstream: string | null;
 }
 
+/** An end, and the slice that got the slot and what was not spent back, if the isolate still holds it. */
+export interface SettledRequest extends SettlementRequest {
+  readonly refund: (Spend & { readonly slice: number }) | null;
+}
+
 /**
  * A decision that an isolate has made without its object. The object applies each decision once, in order.
  */
@@ -134,14 +139,12 @@ export type Decision =
       readonly model: string;
       /** Unix milliseconds by the isolate's clock; only for the usage record. */
       readonly at: number;
+      /** Its end, if it has ended before a call has carried this decision. */
+      readonly end?: Omit<SettledRequest, 'requestId'>;
     })
   /** A running request has got more from a slice. */
   | (Spend & { readonly kind: 'extended'; readonly requestId: string; readonly slice: number })
-  | (SettlementRequest & {
-      readonly kind: 'settled';
-      /** The slice that got the slot and what was not spent back, if the isolate still holds it. */
-      readonly refund: (Spend & { readonly slice: number }) | null;
-    })
+  | (SettledRequest & { readonly kind: 'settled' })
   /** The isolate no longer uses the slice. */
   | { readonly kind: 'returned'; readonly slice: number };
 

@@ -56,8 +56,32 @@ test('forgets no decision while the object is away: it admits no more', () => {
   }
   expect(budgets.extend(CLAIMANT, 'late', false, 1)).toEqual(NOTHING);
   const { first, decisions }: LimiterCall = budgets.compose(null, 1);
-  expect([first, decisions.length]).toEqual([1, 2 * admitted]);
+  const ended = decisions.filter((decision) => decision.kind === 'admitted' && decision.end);
+  expect([first, ended.length]).toEqual([1, admitted]);
   expect(admitted).toBeLessThan(50_000);
+});
+
+test('reports a request that has ended before a call as one decision, and an end after a call as another', () => {
+  const budgets = budgetsWithSlice(0);
+  const end = (requestId: string) =>
+    budgets.settle({ requestId, settlement: { ...SETTLEMENT, endUser: null } }, NOTHING);
+  const [early, late] = [budgets.admit(CLAIMANT, 'early', 1)!, budgets.admit(CLAIMANT, 'late', 1)!];
+  end(early);
+  const lost = budgets.compose(null, 1);
+  expect(lost.decisions).toMatchObject([
+    { kind: 'admitted', requestId: early, end: { settlement: SETTLEMENT } },
+    { kind: 'admitted', requestId: late },
+  ]);
+  expect(lost.decisions[1]).not.toHaveProperty('end');
+  end(late);
+  // The object may have received what it did not answer.
+  budgets.lose(lost);
+  const { first, decisions } = budgets.compose(null, 2);
+  expect(first).toBe(1);
+  expect(decisions).toEqual([
+    ...lost.decisions,
+    expect.objectContaining({ kind: 'settled', requestId: late }),
+  ]);
 });
 
 test('reports when the object wants it, and at once if 100 requests have ended', () => {
