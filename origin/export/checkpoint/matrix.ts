@@ -160,16 +160,28 @@ function transpose(
     blocks: null,
     readRows: async (first, count) => {
       stored ??= finite(name, await checkpoint.readRows(name, start, rows));
-      const result = new Float32Array(count * rows);
-      for (let column = 0; column < rows; column++) {
-        for (let row = 0; row < count; row++) {
-          result[row * rows + column] = stored[column * columns + first + row]!;
-        }
-      }
+      const result = turnedRows(stored, columns, first, count);
       if (first + count >= columns) stored = null;
       return result;
     },
   };
+}
+
+/** Rows of the transposed matrix, whose rows are the `columns` columns of `values`. */
+export function turnedRows(
+  values: Float32Array,
+  columns: number,
+  first: number,
+  count: number,
+): Float32Array {
+  const rows = values.length / columns;
+  const result = new Float32Array(count * rows);
+  for (let column = 0; column < rows; column++) {
+    for (let row = 0; row < count; row++) {
+      result[row * rows + column] = values[column * columns + first + row]!;
+    }
+  }
+  return result;
 }
 
 /**

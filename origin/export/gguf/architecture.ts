@@ -27,27 +27,31 @@ export interface Architecture {
   readonly names: TensorNames | ((tensors: StoredTensors) => TensorNames);
   /** Queries and keys have the rotated pairs side by side instead of in two halves. */
   readonly pairs?: boolean;
-  /** attn_qkv is all queries, all keys, all values instead of those of each KV head together. */
-  readonly grouped?: boolean;
-  /** The weights of norms have 1 added. */
+  /** The weights of norms have 1 added, except those of state layers. */
   readonly shiftedNorms?: boolean;
-  /** Stored as [channels, length], in Hugging Face's file as [channels, 1, length]. */
-  readonly kernels?: readonly string[];
   /** Stored as [outputs, inputs], in Hugging Face's file as [inputs, outputs]. */
   readonly transposed?: readonly string[];
-  /**
-   * Two tensors of llama.cpp that are one of Hugging Face: rows after each other or in turn, matrix by
-   * matrix.
-   */
-  readonly merged?: {
-    readonly name: TensorName;
-    readonly from: readonly [string, string];
-    readonly order: 'after' | 'alternating';
-    readonly transposed?: boolean;
-  };
+  readonly moved?: (keys: GgufKeys) => readonly Moved[];
   /** Scalars by layer that the converter moved from tensors to a key: Hugging Face's name → key. */
   readonly scalars?: Readonly<Record<string, string>>;
 }
+
+/** A tensor of Hugging Face whose rows or columns the converter has moved, or divided between tensors. */
+export interface Moved {
+  /** llama.cpp's tensors. The first one has the name of the result in `names`. */
+  readonly from: readonly string[];
+  /** True for sources whose matrices are stored transposed. */
+  readonly turned?: readonly boolean[];
+  /** Rows of each source to the place of each row of the result; absent = in place. @throws ModelError */
+  readonly rows?: (counts: readonly number[]) => RowOrder;
+  /** Columns of the source to the place of each column of the result. @throws ModelError */
+  readonly columns?: (counts: readonly number[]) => RowOrder;
+  /** True if a stack of matrices is one matrix in Hugging Face's file. */
+  readonly flat?: boolean;
+}
+
+/** Where a row of the result comes from. */
+export type RowOrder = (row: number) => { readonly source: number; readonly row: number };
 
 /** Tensors that only the configuration needs. */
 export const CONFIG_TENSORS: ReadonlySet<string> = new Set([
@@ -60,11 +64,14 @@ export const CONFIG_TENSORS: ReadonlySet<string> = new Set([
 /** Keys without effect on logits. */
 export const NEUTRAL_KEYS = ['vocab_size', 'rope.scaling.finetuned', 'tensor_data_layout', 'pooling_type'];
 
-/** Sizes that every architecture has, with their names in llama.cpp. */
+export const headSizeOf = (keys: GgufKeys): number =>
+  keys.number('attention.key_length', keys.number('embedding_length') / keys.number('attention.head_count'));
+
+/** Sizes that most architectures have, with their names in llama.cpp. */
 export function readSizes(keys: GgufKeys) {
   const hidden = keys.number('embedding_length');
   const heads = keys.number('attention.head_count');
-  const headSize = keys.number('attention.key_length', hidden / heads);
+  const headSize = headSizeOf(keys);
   if (keys.number('attention.value_length', headSize) !== headSize) {
     throw keys.fault('attention.value_length', `equal to attention.key_length, ${headSize}`);
   }
@@ -74,7 +81,8 @@ export function readSizes(keys: GgufKeys) {
     kvHeads: keys.number('attention.head_count_kv', heads),
     headSize,
     layers: keys.number('block_count'),
-    width: keys.number('feed_forward_length'),
+    // Files of models without a dense layer may lack it.
+    width: keys.number('feed_forward_length', keys.optionalNumber('expert_feed_forward_length') ?? undefined),
     positions: keys.number('context_length'),
   };
 }
@@ -151,6 +159,10 @@ function readYarn(keys: GgufKeys, original: number) {
     ...optional('beta_slow', 'rope.scaling.yarn_beta_slow'),
   };
 }
+
+/** Whether a layer has the tensor. */
+export const anyLayerHas = (keys: GgufKeys, tensors: StoredTensors, name: string): boolean =>
+  Array.from({ length: keys.number('block_count') }, (_, layer) => `blk.${layer}.${name}`).some(tensors.has);
 
 /** layer_types by the flags of a pattern; `absent` tells the windows if the file has no pattern. */
 export function layerTypes(keys: GgufKeys, absent: (layer: number) => boolean): string[] {

@@ -7,7 +7,7 @@ import { attentionBias, BODY, config, EXPERTS, HEAD_NORMS, LAYER, LLAMA } from '
 /** Value of expert_gating_func for scores by sigmoid. */
 export const SIGMOID = 2;
 
-const sharedExperts = (place: string) => ({
+export const sharedExperts = (place: string) => ({
   ffn_gate_shexp: `${LAYER}mlp.${place}.gate_proj`,
   ffn_up_shexp: `${LAYER}mlp.${place}.up_proj`,
   ffn_down_shexp: `${LAYER}mlp.${place}.down_proj`,
@@ -22,7 +22,7 @@ const DEEPSEEK = {
 };
 
 /** Layers that predict further tokens follow the others; they are not used. */
-const NEXT_TOKENS = {
+export const NEXT_TOKENS = {
   'nextn.eh_proj': `${LAYER}eh_proj`,
   'nextn.embed_tokens': `${LAYER}embed_tokens`,
   'nextn.enorm': `${LAYER}enorm`,
@@ -31,18 +31,23 @@ const NEXT_TOKENS = {
   'nextn.shared_head_norm': `${LAYER}shared_head.norm`,
 };
 
+/** Experts as DeepSeek names them. */
+export const deepseekExperts = (keys: GgufKeys) => ({
+  num_hidden_layers: keys.number('block_count') - keys.number('nextn_predict_layers', 0),
+  n_routed_experts: keys.number('expert_count'),
+  num_experts_per_tok: keys.number('expert_used_count'),
+  n_shared_experts: keys.number('expert_shared_count'),
+  moe_intermediate_size: keys.number('expert_feed_forward_length'),
+  routed_scaling_factor: keys.number('expert_weights_scale', 1),
+});
+
 /** Routing as DeepSeek V3 names it. */
-function deepseekExperts(keys: GgufKeys, tensors: StoredTensors) {
+function correctedExperts(keys: GgufKeys, tensors: StoredTensors) {
   keys.require('expert_gating_func', SIGMOID);
   return {
     ...attentionBias(keys, tensors),
-    num_hidden_layers: keys.number('block_count') - keys.number('nextn_predict_layers', 0),
-    n_routed_experts: keys.number('expert_count'),
-    num_experts_per_tok: keys.number('expert_used_count'),
-    n_shared_experts: keys.number('expert_shared_count'),
-    moe_intermediate_size: keys.number('expert_feed_forward_length'),
+    ...deepseekExperts(keys),
     first_k_dense_replace: keys.number('leading_dense_block_count'),
-    routed_scaling_factor: keys.number('expert_weights_scale', 1),
     norm_topk_prob: keys.flag('expert_weights_norm'),
     n_group: keys.number('expert_group_count', 1),
     topk_group: keys.number('expert_group_used_count', 1),
@@ -61,7 +66,7 @@ export const EXPERT_ARCHITECTURES: readonly Architecture[] = [
     name: 'glm4moe',
     names: { ...GLM4, ...NEXT_TOKENS, post_attention_norm: `${LAYER}post_attention_layernorm` },
     config: config('glm4_moe', (keys, tensors) => ({
-      ...deepseekExperts(keys, tensors),
+      ...correctedExperts(keys, tensors),
       use_qk_norm: tensors.has('blk.0.attn_q_norm.weight'),
     })),
   },
@@ -69,7 +74,10 @@ export const EXPERT_ARCHITECTURES: readonly Architecture[] = [
     name: 'dots1',
     names: DEEPSEEK,
     // The converter does not write the window.
-    config: config('dots1', (keys, tensors) => ({ ...deepseekExperts(keys, tensors), sliding_window: null })),
+    config: config('dots1', (keys, tensors) => ({
+      ...correctedExperts(keys, tensors),
+      sliding_window: null,
+    })),
   },
   {
     name: 'ernie4_5-moe',

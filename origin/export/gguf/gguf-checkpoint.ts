@@ -7,7 +7,7 @@ import {
   type CheckpointTensor,
   columnsOf,
 } from '../checkpoint/checkpoint.ts';
-import { joinFloats } from '../checkpoint/matrix.ts';
+import { joinFloats, turnedRows } from '../checkpoint/matrix.ts';
 import { type Architecture, NEUTRAL_KEYS, type StoredTensors } from './architecture.ts';
 import { decodeBlocks } from './block-types.ts';
 import { CONVOLUTION_ARCHITECTURES } from './convolution-architectures.ts';
@@ -17,8 +17,11 @@ import { GgufFile } from './gguf-file.ts';
 import type { GgufTensor } from './gguf-header.ts';
 import { GgufKeys } from './gguf-keys.ts';
 import { GPT_ARCHITECTURES } from './gpt-architectures.ts';
+import { DEEPSEEK2_ARCHITECTURE } from './latent-architecture.ts';
+import { LINEAR_ATTENTION_ARCHITECTURES } from './linear-attention-architectures.ts';
 import { LLAMA_ARCHITECTURES } from './llama-architectures.ts';
 import { RELATED_ARCHITECTURES } from './related-architectures.ts';
+import { STATE_SPACE_ARCHITECTURES } from './state-space-architectures.ts';
 import { recipesOf, type TensorRecipe } from './tensor-recipe.ts';
 import { tokenizerFilesOf } from './tokenizer-of-file.ts';
 
@@ -28,6 +31,9 @@ const ARCHITECTURES: readonly Architecture[] = [
   ...GPT_ARCHITECTURES,
   ...CONVOLUTION_ARCHITECTURES,
   ...EXPERT_ARCHITECTURES,
+  ...LINEAR_ATTENTION_ARCHITECTURES,
+  ...STATE_SPACE_ARCHITECTURES,
+  DEEPSEEK2_ARCHITECTURE,
   GEMMA4_ARCHITECTURE,
 ];
 
@@ -93,10 +99,9 @@ function readRun(file: GgufFile, tensor: GgufTensor, offset: number, length: num
 
 /** Consecutive units of one source. */
 interface Run {
-  readonly source: GgufTensor;
-  /** Place in the source and length, in bytes. */
-  readonly offset: number;
-  readonly length: number;
+  readonly source: GgufTensor | TensorRecipe;
+  readonly first: number;
+  readonly count: number;
 }
 
 class GgufCheckpoint implements Checkpoint {
@@ -122,25 +127,22 @@ class GgufCheckpoint implements Checkpoint {
   }
 
   async readRows(name: string, first: number, count: number): Promise<Float32Array> {
-    const recipe = this.#recipe(name);
-    if (recipe.values !== undefined) return Float32Array.from(recipe.values.slice(first, first + count));
-    if (recipe.transposed) return this.#readTransposed(recipe, first, count);
-    const units = columnsOf(recipe) / recipe.unitLength;
-    return this.#readUnits(recipe, first * units, count * units);
+    return this.#readRows(this.#recipe(name), first, count);
   }
 
   async readBlocks(name: string, first: number, count: number): Promise<BlockRows> {
     const recipe = this.#recipe(name);
-    const { type } = recipe.sources[0]!;
+    const { type } = recipe.sources[0] as GgufTensor;
     const { groupSize, levels, scale, pack } = type.integers!;
     const elements = count * recipe.unitLength;
     const result = new Int8Array(pack === null ? elements : elements / 2);
     const packed = new Uint8Array(result.buffer);
     const scales = new Float32Array(elements / groupSize);
     let to = 0;
-    for (const { source, offset, length } of this.#runs(recipe, first, count)) {
+    for (const run of runsOf(recipe, first, count)) {
+      const { offset, length } = bytesOf(run, recipe.unitLength, type);
       const bytes = new Uint8Array(length);
-      this.#file.read(source.name, offset, bytes);
+      this.#file.read(run.source.name, offset, bytes);
       for (let at = 0; at < length; at += type.bytes, to += type.elements) {
         if (pack === null) levels(bytes, at, result, to);
         else pack(bytes, at, packed, to / 2);
@@ -163,44 +165,39 @@ class GgufCheckpoint implements Checkpoint {
     return recipe;
   }
 
-  *#runs({ sources, unit, unitLength }: TensorRecipe, first: number, count: number): Generator<Run> {
-    for (let index = first; index < first + count; ) {
-      const start = unit(index);
-      let length = 1;
-      for (; index + length < first + count; length += 1) {
-        const next = unit(index + length);
-        if (next.source !== start.source || next.unit !== start.unit + length) break;
-      }
-      const source = sources[start.source]!;
-      const unitBytes = (unitLength / source.type.elements) * source.type.bytes;
-      yield { source, offset: start.unit * unitBytes, length: length * unitBytes };
-      index += length;
-    }
+  #readRows(recipe: TensorRecipe, first: number, count: number): Float32Array {
+    if (recipe.values !== undefined) return Float32Array.from(recipe.values.slice(first, first + count));
+    if (recipe.transposed) return this.#readTransposed(recipe, first, count);
+    const units = columnsOf(recipe) / recipe.unitLength;
+    const values = this.#readUnits(recipe, first * units, count * units);
+    const { column, unitLength } = recipe;
+    return column === null
+      ? values
+      : values.map((_, at) => values[at - (at % unitLength) + column(at % unitLength).row]!);
   }
 
   #readUnits(recipe: TensorRecipe, first: number, count: number): Float32Array {
-    const runs = [...this.#runs(recipe, first, count)].map(({ source, offset, length }) =>
-      readRun(this.#file, source, offset, length),
-    );
+    const { unitLength, change } = recipe;
+    const runs = [...runsOf(recipe, first, count)].map((run) => {
+      if ('sources' in run.source) return this.#readRows(run.source, run.first, run.count);
+      const { offset, length } = bytesOf(run, unitLength, run.source.type);
+      return readRun(this.#file, run.source, offset, length);
+    });
     const values = joinFloats(runs);
-    if (recipe.added !== 0) {
-      for (let index = 0; index < values.length; index += 1) values[index]! += recipe.added;
-    }
-    return values;
+    return change === null ? values : values.map(change);
   }
 
   #readTransposed(recipe: TensorRecipe, first: number, count: number): Float32Array {
     const [inputs = 1, outputs = 1] = recipe.shape.slice(-2);
-    const rows = new Float32Array(count * outputs);
-    for (let row = 0; row < count; row += 1) {
-      const matrix = Math.floor((first + row) / inputs);
-      const input = (first + row) % inputs;
-      const values = this.#matrix(recipe, matrix, outputs);
-      for (let output = 0; output < outputs; output += 1) {
-        rows[row * outputs + output] = values[output * inputs + input]!;
-      }
+    const parts: Float32Array[] = [];
+    for (let row = first; row < first + count; ) {
+      const start = row % inputs;
+      const length = Math.min(inputs - start, first + count - row);
+      const stored = this.#matrix(recipe, Math.floor(row / inputs), outputs);
+      parts.push(turnedRows(stored, inputs, start, length));
+      row += length;
     }
-    return rows;
+    return joinFloats(parts);
   }
 
   /** A matrix [outputs, inputs] as the file has it. */
@@ -214,8 +211,31 @@ class GgufCheckpoint implements Checkpoint {
   }
 }
 
+function* runsOf({ sources, unit }: TensorRecipe, first: number, count: number): Generator<Run> {
+  for (let index = first; index < first + count; ) {
+    const start = unit(index);
+    let length = 1;
+    for (; index + length < first + count; length += 1) {
+      const next = unit(index + length);
+      if (next.source !== start.source || next.row !== start.row + length) break;
+    }
+    yield { source: sources[start.source]!, first: start.row, count: length };
+    index += length;
+  }
+}
+
+/** Place and length of a run in bytes. */
+function bytesOf({ first, count }: Run, unitLength: number, type: GgufTensor['type']) {
+  const unitBytes = (unitLength / type.elements) * type.bytes;
+  return { offset: first * unitBytes, length: count * unitBytes };
+}
+
+const storedTensorsOf = ({ sources }: TensorRecipe): readonly GgufTensor[] =>
+  sources.flatMap((source) => ('sources' in source ? storedTensorsOf(source) : source));
+
 function describe(recipe: TensorRecipe): CheckpointTensor {
-  const { name, shape, sources } = recipe;
+  const { name, shape } = recipe;
+  const sources = storedTensorsOf(recipe);
   const bytes = sources.reduce((sum, source) => sum + source.bytes, 0);
   const elements = (tensor: Pick<TensorRecipe, 'shape'>) =>
     tensor.shape.reduce((product, size) => product * size, 1);
@@ -230,10 +250,12 @@ function describe(recipe: TensorRecipe): CheckpointTensor {
 }
 
 /** Rows in blocks can be used if they are whole rows of one integer type. */
-function blockFormat({ sources, shape, unitLength, added, transposed }: TensorRecipe): BlockFormat | null {
-  const [integers, ...others] = sources.map(({ type }) => type.integers);
+function blockFormat(recipe: TensorRecipe): BlockFormat | null {
+  const { sources, shape, unitLength, column, change, transposed } = recipe;
+  const [integers, ...others] = storedTensorsOf(recipe).map(({ type }) => type.integers);
   if (!integers || others.some((kind) => kind !== integers)) return null;
-  if (transposed || added !== 0 || shape.length < 2 || unitLength !== shape.at(-1)) return null;
+  if (sources.some((source) => 'sources' in source) || column !== null || change !== null) return null;
+  if (transposed || shape.length < 2 || unitLength !== shape.at(-1)) return null;
   return { bits: integers.bits, blockSize: integers.groupSize };
 }
 

@@ -1,5 +1,6 @@
-import { type Architecture, readRope, readSizes } from './architecture.ts';
+import { type Architecture, type Moved, readRope, readSizes } from './architecture.ts';
 import type { GgufKeys } from './gguf-keys.ts';
+import { stacked } from './row-order.ts';
 
 /** Architectures with the names of GPT-2 and its relatives. */
 
@@ -27,6 +28,18 @@ const blocks = (layer: string, attention: string) => ({
   ffn_up: `${layer}mlp.dense_h_to_4h`,
   ffn_down: `${layer}mlp.dense_4h_to_h`,
 });
+
+/** All queries, all keys, all values in place of those of each KV head together. */
+function byKvHead(keys: GgufKeys): readonly Moved[] {
+  const { heads, kvHeads, headSize } = readSizes(keys);
+  const part = (first: number, count: number) => ({
+    source: 0,
+    first: first * headSize,
+    count: count * headSize,
+  });
+  const rows = stacked([part(0, heads / kvHeads), part(heads, 1), part(heads + kvHeads, 1)]);
+  return [{ from: ['attn_qkv'], rows }];
+}
 
 const layerEpsilon = (keys: GgufKeys) => keys.number('attention.layer_norm_epsilon');
 
@@ -74,7 +87,7 @@ export const GPT_ARCHITECTURES: readonly Architecture[] = [
       output: 'embed_out',
       ...blocks('gpt_neox.layers.*.', 'attention'),
     },
-    grouped: true,
+    moved: byKvHead,
     config: (keys, tensors) => {
       const { hidden, heads, layers, width, positions, headSize } = readSizes(keys);
       const { rope_theta, partial_rotary_factor = 1 } = readRope(keys, tensors, { headSize, positions });
@@ -102,7 +115,7 @@ export const GPT_ARCHITECTURES: readonly Architecture[] = [
       output: 'lm_head',
       ...blocks(LAYER, 'self_attention'),
     },
-    grouped: true,
+    moved: byKvHead,
     config: (keys) => {
       const { hidden, heads, layers, positions } = readSizes(keys);
       return {
@@ -126,7 +139,7 @@ export const GPT_ARCHITECTURES: readonly Architecture[] = [
         ? { attn_norm: `${LAYER}ln_mlp`, attn_norm_2: `${LAYER}ln_attn` }
         : {}),
     }),
-    grouped: true,
+    moved: byKvHead,
     config: (keys, tensors) => {
       const { hidden, heads, kvHeads, layers, headSize, positions } = readSizes(keys);
       const isNew = kvHeads > 1;

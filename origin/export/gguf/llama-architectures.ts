@@ -1,5 +1,13 @@
-import { type Architecture, layerTypes, llamaConfig, readSizes, type StoredTensors } from './architecture.ts';
+import {
+  type Architecture,
+  anyLayerHas,
+  layerTypes,
+  llamaConfig,
+  readSizes,
+  type StoredTensors,
+} from './architecture.ts';
 import type { GgufKeys } from './gguf-keys.ts';
+import { after } from './row-order.ts';
 
 /** Architectures whose tensors Hugging Face names as Llama's, with what each of them adds. */
 
@@ -32,6 +40,13 @@ export const EXPERTS = {
   ffn_down_exps: `${LAYER}mlp.experts.*.down_proj`,
 };
 export const LLAMA = { ...BODY, ...MLP };
+/** Beside Qwen's experts. */
+export const SHARED_EXPERT = {
+  ffn_gate_inp_shexp: `${LAYER}mlp.shared_expert_gate`,
+  ffn_gate_shexp: `${LAYER}mlp.shared_expert.gate_proj`,
+  ffn_up_shexp: `${LAYER}mlp.shared_expert.up_proj`,
+  ffn_down_shexp: `${LAYER}mlp.shared_expert.down_proj`,
+};
 /** OLMo 2, EXAONE 4: norms of the results only. */
 const NORMS_AFTER = {
   post_attention_norm: `${LAYER}post_attention_layernorm`,
@@ -48,8 +63,8 @@ export const config =
   (modelType: string, more: (keys: GgufKeys, tensors: StoredTensors) => Fields = () => ({})): Config =>
   (keys, tensors) => ({ ...llamaConfig(modelType, keys, tensors), ...more(keys, tensors) });
 
-export const attentionBias = (_: GgufKeys, tensors: StoredTensors) => ({
-  attention_bias: tensors.has('blk.0.attn_q.bias'),
+export const attentionBias = (keys: GgufKeys, tensors: StoredTensors) => ({
+  attention_bias: anyLayerHas(keys, tensors, 'attn_q.bias'),
 });
 
 const biases = (keys: GgufKeys, tensors: StoredTensors) => ({
@@ -73,6 +88,11 @@ const qwenExperts = (normalized: boolean) => (keys: GgufKeys, tensors: StoredTen
   ),
 });
 
+export const qwenSharedExperts = (normalized: boolean) => (keys: GgufKeys, tensors: StoredTensors) => ({
+  ...qwenExperts(normalized)(keys, tensors),
+  shared_expert_intermediate_size: keys.number('expert_shared_feed_forward_length'),
+});
+
 /** Layers are counted where the file does not tell the model: the largest ones have another scale. */
 function gemmaScale(keys: GgufKeys, largest: number) {
   const { hidden, heads, headSize, layers } = readSizes(keys);
@@ -82,7 +102,7 @@ function gemmaScale(keys: GgufKeys, largest: number) {
 const gemma = { names: { ...LLAMA, ...HEAD_NORMS, ...NORMS_AROUND }, shiftedNorms: true };
 const GELU_TANH = { hidden_activation: 'gelu_pytorch_tanh' };
 
-const graniteMultipliers = (keys: GgufKeys) => ({
+export const graniteMultipliers = (keys: GgufKeys) => ({
   attention_multiplier: keys.number('attention.scale', 1),
   embedding_multiplier: keys.number('embedding_scale', 1),
   residual_multiplier: keys.number('residual_scale', 1),
@@ -163,15 +183,9 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
     names: {
       ...LLAMA,
       ...EXPERTS,
-      ffn_gate_inp_shexp: `${LAYER}mlp.shared_expert_gate`,
-      ffn_gate_shexp: `${LAYER}mlp.shared_expert.gate_proj`,
-      ffn_up_shexp: `${LAYER}mlp.shared_expert.up_proj`,
-      ffn_down_shexp: `${LAYER}mlp.shared_expert.down_proj`,
+      ...SHARED_EXPERT,
     },
-    config: config('qwen2_moe', (keys, tensors) => ({
-      ...qwenExperts(false)(keys, tensors),
-      shared_expert_intermediate_size: keys.number('expert_shared_feed_forward_length'),
-    })),
+    config: config('qwen2_moe', qwenSharedExperts(false)),
   },
   { name: 'qwen3', names: { ...LLAMA, ...HEAD_NORMS }, config: config('qwen3', attentionBias) },
   {
@@ -223,13 +237,12 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
     names: {
       ...BODY,
       ffn_gate_inp: `${LAYER}block_sparse_moe.router.layer`,
+      ffn_gate_exps: `${LAYER}block_sparse_moe.input_linear`,
       ffn_down_exps: `${LAYER}block_sparse_moe.output_linear`,
     },
-    merged: {
-      name: `${LAYER}block_sparse_moe.input_linear`,
-      from: ['ffn_gate_exps', 'ffn_up_exps'],
-      order: 'after',
-    },
+    moved: (keys) => [
+      { from: ['ffn_gate_exps', 'ffn_up_exps'], rows: after(keys.number('feed_forward_length')) },
+    ],
     pairs: true,
     config: config('granitemoe', (keys) => ({ ...graniteMultipliers(keys), ...expertCounts(keys) })),
   },

@@ -9,6 +9,7 @@ import {
   LAYER,
   LLAMA,
 } from './llama-architectures.ts';
+import { alternating } from './row-order.ts';
 
 const gptOssConfig: Config = (keys, tensors) => ({
   ...llamaConfig('gpt_oss', keys, tensors),
@@ -29,21 +30,17 @@ export const RELATED_ARCHITECTURES: readonly Architecture[] = [
       attn_sinks: { weight: `${LAYER}self_attn.sinks` },
       post_attention_norm: `${LAYER}post_attention_layernorm`,
       ffn_gate_inp: `${LAYER}mlp.router`,
+      ffn_gate_exps: {
+        weight: `${LAYER}mlp.experts.gate_up_proj`,
+        bias: `${LAYER}mlp.experts.gate_up_proj_bias`,
+      },
       ffn_down_exps: {
         weight: `${LAYER}mlp.experts.down_proj`,
         bias: `${LAYER}mlp.experts.down_proj_bias`,
       },
     },
-    transposed: ['ffn_down_exps'],
-    merged: {
-      name: {
-        weight: `${LAYER}mlp.experts.gate_up_proj`,
-        bias: `${LAYER}mlp.experts.gate_up_proj_bias`,
-      },
-      from: ['ffn_gate_exps', 'ffn_up_exps'],
-      order: 'alternating',
-      transposed: true,
-    },
+    transposed: ['ffn_gate_exps', 'ffn_down_exps'],
+    moved: () => [{ from: ['ffn_gate_exps', 'ffn_up_exps'], rows: alternating }],
     config: gptOssConfig,
   },
   {

@@ -1,13 +1,17 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import {
   type Architecture,
   CONFIG_TENSORS,
-  readSizes,
+  headSizeOf,
+  type Moved,
+  type RowOrder,
   type StoredTensors,
   type TensorName,
 } from './architecture.ts';
 import type { GgufTensor } from './gguf-header.ts';
 import type { GgufKeys } from './gguf-keys.ts';
+import { halvesOfPairs, IN_PLACE } from './row-order.ts';
 
 /**
  * How a tensor of Hugging Face's checkpoint is made of the tensors of a file. It is read in units: rows of a
@@ -16,62 +20,33 @@ import type { GgufKeys } from './gguf-keys.ts';
 export interface TensorRecipe {
   readonly name: string;
   readonly shape: readonly number[];
-  readonly sources: readonly GgufTensor[];
+  /** A recipe among them is a tensor of the file that is transposed first. */
+  readonly sources: readonly (GgufTensor | TensorRecipe)[];
   /** Elements of a unit. */
   readonly unitLength: number;
   /** Where a unit comes from. */
-  readonly unit: (index: number) => SourceUnit;
-  /** Added to every element. */
-  readonly added: number;
+  readonly unit: RowOrder;
+  /** Where a column comes from; null = in place. */
+  readonly column: RowOrder | null;
+  /** Undoes what the converter has computed; null = nothing. */
+  readonly change: ((value: number) => number) | null;
   /** The sources hold the transposed matrices: `shape` is [.., inputs, outputs], units are the outputs. */
   readonly transposed: boolean;
   /** Set for scalars that are no tensors in the file. */
   readonly values?: readonly number[];
 }
 
-interface SourceUnit {
-  /** Index in `sources`. */
-  readonly source: number;
-  readonly unit: number;
-}
+/** Kernels of convolutions: stored as [channels, length], in Hugging Face's file as [channels, 1, length]. */
+const KERNELS: readonly string[] = ['shortconv.conv', 'ssm_conv1d'];
 
-type UnitOrder = (unit: number) => SourceUnit;
+/** Decays x of states are stored as −eˣ. */
+const DECAY = 'ssm_a';
 
-const IN_PLACE: UnitOrder = (unit) => ({ source: 0, unit });
+/** Vectors that are stored as matrices in some architectures. */
+const VECTORS: readonly string[] = [DECAY, 'ssm_d', 'ssm_norm'];
 
-/** Queries and keys whose rotated pairs are side by side: Hugging Face's halves of each head. */
-const halvesOfPairs =
-  (headSize: number): UnitOrder =>
-  (unit) => {
-    const index = unit % headSize;
-    const pair = index % (headSize / 2);
-    return { source: 0, unit: unit - index + 2 * pair + (index < headSize / 2 ? 0 : 1) };
-  };
-
-/** All queries, all keys, all values: Hugging Face's groups of a KV head's queries, its key and its value. */
-const groupsOfHeads =
-  ({ heads, kvHeads, headSize }: { heads: number; kvHeads: number; headSize: number }): UnitOrder =>
-  (unit) => {
-    const queries = heads / kvHeads;
-    const row = Math.floor(unit / headSize);
-    const group = Math.floor(row / (queries + 2));
-    const place = row % (queries + 2);
-    const head = place < queries ? group * queries + place : heads + kvHeads * (place - queries) + group;
-    return { source: 0, unit: head * headSize + (unit % headSize) };
-  };
-
-/** Two stacks of matrices of `height` units: those of each pair of matrices after each other or in turn. */
-const pairsOfMatrices =
-  (height: number, order: 'after' | 'alternating'): UnitOrder =>
-  (unit) => {
-    const matrix = Math.floor(unit / (2 * height));
-    const place = unit % (2 * height);
-    const source = order === 'after' ? Math.floor(place / height) : place % 2;
-    const within = order === 'after' ? place % height : Math.floor(place / 2);
-    return { source, unit: matrix * height + within };
-  };
-
-const STORED_NAME = /^(?:blk\.(\d+)\.)?([\w.]+)\.(weight|bias|scale)$/;
+/** Some weights have a name without an end. */
+const STORED_NAME = /^(?:blk\.(\d+)\.)?([\w.]+?)(?:\.(weight|bias|scale))?$/;
 
 interface StoredName {
   readonly layer: string;
@@ -91,25 +66,29 @@ export function recipesOf(
 ): TensorRecipe[] {
   const names = typeof architecture.names === 'function' ? architecture.names(tensors) : architecture.names;
   const recipes: TensorRecipe[] = scalarRecipes(architecture, keys);
+  const moved = architecture.moved?.(keys) ?? [];
   for (const tensor of file.values()) {
     const stored = parseName(tensor.name);
     if (stored !== null && CONFIG_TENSORS.has(stored.base)) continue;
-    const [first, second] = architecture.merged?.from ?? [];
-    if (stored !== null && stored.base === second) continue; // together with the first
-    const name = stored?.base === first ? architecture.merged?.name : names[stored?.base ?? ''];
+    // Read together with the first.
+    if (stored !== null && moved.some(({ from }) => from.indexOf(stored.base) > 0)) continue;
+    const name = names[stored?.base ?? ''];
     if (stored === null || name === undefined) {
       throw new ModelError(
         `tensor ${JSON.stringify(tensor.name)} is unknown for the architecture ${architecture.name}`,
       );
     }
-    if (stored.base === first) recipes.push(mergedRecipe(architecture, stored, tensor, file));
-    else recipes.push(...plainRecipes(architecture, keys, { stored, name, tensor }));
+    const rule = moved.find(({ from }) => from[0] === stored.base);
+    const recipe = plainRecipe(architecture, keys, { stored, name, tensor });
+    recipes.push(
+      ...(rule === undefined ? stackedRecipes(recipe) : [movedRecipe(recipe, rule, stored, file)]),
+    );
   }
   return recipes;
 }
 
 function parseName(name: string): StoredName | null {
-  const [match, layer = '', base = '', part] = STORED_NAME.exec(name) ?? [];
+  const [match, layer = '', base = '', part = 'weight'] = STORED_NAME.exec(name) ?? [];
   return match === undefined ? null : { layer, base, part: part as StoredName['part'] };
 }
 
@@ -120,84 +99,111 @@ function nameOf(name: TensorName, { layer, part }: StoredName): string {
   return published.replace('*', layer);
 }
 
-function plainRecipes(
+function plainRecipe(
   architecture: Architecture,
   keys: GgufKeys,
   { stored, name, tensor }: { stored: StoredName; name: TensorName; tensor: GgufTensor },
-): TensorRecipe[] {
-  const transposed = stored.part === 'weight' && (architecture.transposed ?? []).includes(stored.base);
-  const shape = publishedShape(architecture, stored, tensor, transposed);
-  const recipe: TensorRecipe = {
+): TensorRecipe {
+  const { base, part } = stored;
+  const transposed = part === 'weight' && (architecture.transposed ?? []).includes(base);
+  return {
     name: nameOf(name, stored),
-    shape,
+    shape: publishedShape(stored, tensor, transposed),
     sources: [tensor],
-    unitLength: unitLengthOf(tensor, stored),
-    unit: orderOf(architecture, keys, stored),
-    added: architecture.shiftedNorms && stored.base.endsWith('norm') && stored.part === 'weight' ? -1 : 0,
+    unitLength: unitLengthOf(tensor, part),
+    unit: architecture.pairs && ROTATED.includes(base) ? halvesOfPairs(headSizeOf(keys)) : IN_PLACE,
+    column: null,
+    change: part === 'weight' ? changeOf(architecture, base) : null,
     transposed,
   };
-  return recipe.name.includes('*') ? stackedRecipes(recipe) : [recipe];
 }
 
+const ROTATED: readonly string[] = ['attn_q', 'attn_k'];
+
 function publishedShape(
-  { kernels = [] }: Architecture,
   { base, part }: StoredName,
   { shape }: GgufTensor,
   transposed: boolean,
 ): readonly number[] {
-  if (transposed) return [...shape.slice(0, -2), ...shape.slice(-2).reverse()];
-  return part === 'weight' && kernels.includes(base) ? [...shape.slice(0, 1), 1, ...shape.slice(1)] : shape;
+  if (transposed) return turned(shape);
+  if (part !== 'weight') return shape;
+  if (VECTORS.includes(base)) return [sizeOf(shape)];
+  return KERNELS.includes(base) ? [...shape.slice(0, 1), 1, ...shape.slice(1)] : shape;
 }
 
-const unitLengthOf = ({ shape }: GgufTensor, { part }: StoredName): number =>
+function changeOf({ shiftedNorms = false }: Architecture, base: string): TensorRecipe['change'] {
+  if (base === DECAY) return (value) => Math.log(-value);
+  const isShifted = shiftedNorms && base.endsWith('norm') && !VECTORS.includes(base);
+  return isShifted ? (value) => value - 1 : null;
+}
+
+const unitLengthOf = ({ shape }: Pick<GgufTensor, 'shape'>, part: StoredName['part']): number =>
   part === 'bias' || shape.length < 2 ? 1 : shape.at(-1)!;
 
-function orderOf(architecture: Architecture, keys: GgufKeys, { base }: StoredName): UnitOrder {
-  const isRotated = base === 'attn_q' || base === 'attn_k';
-  if (architecture.pairs && isRotated) return halvesOfPairs(readSizes(keys).headSize);
-  if (architecture.grouped && base === 'attn_qkv') return groupsOfHeads(readSizes(keys));
-  return IN_PLACE;
-}
+const sizeOf = (shape: readonly number[]) => shape.reduce((product, size) => product * size, 1);
+
+const turned = (shape: readonly number[]) => [...shape.slice(0, -2), ...shape.slice(-2).reverse()];
 
 /** One recipe for each matrix or vector of a stack, such as each expert. */
 function stackedRecipes(recipe: TensorRecipe): TensorRecipe[] {
+  if (!recipe.name.includes('*')) return [recipe];
   const [count = 0, ...shape] = recipe.shape;
   const unitLength = shape.length === 1 ? 1 : recipe.unitLength;
-  const units = shape.reduce((product, size) => product * size, 1) / unitLength;
+  const units = sizeOf(shape) / unitLength;
   return Array.from({ length: count }, (_, index) => ({
     ...recipe,
     unitLength,
     name: recipe.name.replace('*', String(index)),
     shape,
-    unit: (unit) => ({ source: 0, unit: index * units + unit }),
+    unit: (unit) => ({ source: 0, row: index * units + unit }),
   }));
 }
 
-function mergedRecipe(
-  { merged, name: architecture }: Architecture,
-  stored: StoredName,
-  first: GgufTensor,
+function movedRecipe(
+  recipe: TensorRecipe,
+  { from, rows, columns, turned: isTurned = [], flat = false }: Moved,
+  { base, part }: StoredName,
   file: ReadonlyMap<string, GgufTensor>,
 ): TensorRecipe {
-  const { name, from, order, transposed = false } = merged!;
-  const second = file.get(first.name.replace(from[0], from[1]));
-  if (second === undefined || String(second.shape) !== String(first.shape)) {
-    throw new ModelError(
-      `tensor ${JSON.stringify(first.name)} needs one of the same shape named ${from[1]} in ${architecture}`,
-    );
+  const first = (recipe.sources as readonly [GgufTensor])[0].name;
+  const sources = from.map((other, index) => {
+    const tensor = file.get(first.replace(base, other));
+    if (tensor === undefined)
+      throw new ModelError(`tensor ${JSON.stringify(first)} needs one named ${other}`);
+    if (!isTurned[index]) return tensor;
+    const unitLength = unitLengthOf(tensor, part);
+    return { ...recipe, sources: [tensor], shape: turned(tensor.shape), unitLength, transposed: true };
+  });
+  const unitLength = unitLengthOf(sources[0]!, part);
+  const isSame = sources.every((source) => unitLengthOf(source, part) === unitLength);
+  const counts = sources.map(({ shape }) => sizeOf(shape) / unitLength);
+  try {
+    if (!isSame) throw new ModelError(`needs as many columns in ${from.join(' and ')}`);
+    return {
+      ...recipe,
+      sources,
+      unitLength,
+      shape: from.length === 1 ? recipe.shape : joinedShape(sources, part, flat, recipe.transposed),
+      unit: rows?.(counts) ?? recipe.unit,
+      column: columns?.([unitLength]) ?? null,
+    };
+  } catch (error) {
+    throw new ModelError(`tensor ${JSON.stringify(first)} ${errorMessage(error)}`);
   }
-  const isWeight = stored.part === 'weight';
-  const [matrices = 0, height = 0, ...rest] = first.shape;
-  const turned = isWeight && transposed ? [matrices, ...rest, 2 * height] : [matrices, 2 * height, ...rest];
-  return {
-    name: nameOf(name, stored),
-    shape: turned,
-    sources: [first, second],
-    unitLength: unitLengthOf(first, stored),
-    unit: pairsOfMatrices(height, order),
-    added: 0,
-    transposed: isWeight && transposed,
-  };
+}
+
+function joinedShape(
+  sources: readonly { readonly shape: readonly number[] }[],
+  part: StoredName['part'],
+  flat: boolean,
+  transposed: boolean,
+): readonly number[] {
+  const [{ shape }] = sources as readonly [(typeof sources)[number]];
+  const inner = part === 'bias' ? [] : shape.slice(-1);
+  const leading = flat ? [] : shape.slice(0, -1 - inner.length);
+  const values = sources.reduce((sum, source) => sum + sizeOf(source.shape), 0);
+  const joined = [...leading, values / sizeOf([...leading, ...inner]), ...inner];
+  return transposed ? turned(joined) : joined;
 }
 
 function scalarRecipes({ scalars = {} }: Architecture, keys: GgufKeys): TensorRecipe[] {
@@ -211,7 +217,8 @@ function scalarRecipes({ scalars = {} }: Architecture, keys: GgufKeys): TensorRe
       sources: [],
       unitLength: 1,
       unit: IN_PLACE,
-      added: 0,
+      column: null,
+      change: null,
       transposed: false,
       values: [value],
     }));

@@ -25,9 +25,15 @@ interface Vocabulary {
  * Parts of published vocabularies for the texts, with tokens of llama.cpp 0.5 (node-llama-cpp 3.22.1). That
  * of Gemma 4 was trained on the texts, with tokens of transformers' GemmaTokenizer.
  */
-const { texts, vocabularies } = JSON.parse(
-  readFileSync(new URL('tokenizers.json', import.meta.url), 'utf8'),
-) as { readonly texts: readonly string[]; readonly vocabularies: Readonly<Record<string, Vocabulary>> };
+const [head = '', ...lines] = readFileSync(new URL('tokenizers.jsonl', import.meta.url), 'utf8')
+  .trim()
+  .split('\n');
+const { texts } = JSON.parse(head) as { readonly texts: readonly string[] };
+const vocabularies: Readonly<Record<string, Vocabulary>> = Object.fromEntries(
+  lines
+    .map((line) => JSON.parse(line) as Vocabulary & { readonly name: string })
+    .map((vocabulary) => [vocabulary.name, vocabulary]),
+);
 
 function metadataOf(vocabulary: Vocabulary): Map<string, MetadataValue> {
   const { model, pre, tokens, types, merges, scores, bos, eos, unknown } = vocabulary;

@@ -1,0 +1,96 @@
+import { type Architecture, readRope, type StoredTensors } from './architecture.ts';
+import { deepseekExperts, SIGMOID, sharedExperts } from './expert-architectures.ts';
+import type { GgufKeys } from './gguf-keys.ts';
+import { EXPERTS, LAYER, LLAMA } from './llama-architectures.ts';
+import { stacked } from './row-order.ts';
+
+/** DeepSeek's latent attention. */
+
+const SOFTMAX = 1;
+
+/** Values of a head: rotated and plain ones of keys, and those of values. */
+function headSizes(keys: GgufKeys) {
+  // Early files have the keys and values of each head, later ones also the latent vector as those of one.
+  const [key, value] = ['attention.key_length', 'attention.value_length'];
+  const rotated = keys.number('rope.dimension_count');
+  keys.ignore(key, value, 'attention.head_count_kv');
+  return {
+    rotated,
+    plain: keys.number(`${key}_mla`, keys.number(key)) - rotated,
+    values: keys.number(`${value}_mla`, keys.number(value)),
+  };
+}
+
+/** YaRN's factor of all dimensions: the converter writes a tenth of it, and that both factors are equal. */
+function scaling(keys: GgufKeys, tensors: StoredTensors, positions: number) {
+  const { rotated } = headSizes(keys);
+  const rope = readRope(keys, tensors, { headSize: rotated, positions });
+  const share = 10 * keys.number('rope.scaling.yarn_log_multiplier', 0);
+  if (share === 0 || !('rope_scaling' in rope)) return rope;
+  return { ...rope, rope_scaling: { ...rope.rope_scaling, mscale: share, mscale_all_dim: share } };
+}
+
+function routing(keys: GgufKeys) {
+  const isCorrected = keys.number('expert_gating_func', SOFTMAX) === SIGMOID;
+  // Early files lack the groups of experts. How many the model has is unknown then.
+  const groups = keys.number('expert_group_count');
+  const common = {
+    n_group: groups,
+    topk_group: keys.number('expert_group_used_count'),
+    norm_topk_prob: keys.flag('expert_weights_norm', false),
+  };
+  if (isCorrected) return { model_type: 'deepseek_v3', ...common };
+  keys.require('expert_gating_func', SOFTMAX);
+  const method = groups > 1 ? 'group_limited_greedy' : 'greedy';
+  return { model_type: 'deepseek_v2', ...common, topk_method: method };
+}
+
+function config(keys: GgufKeys, tensors: StoredTensors) {
+  const { rotated, plain, values } = headSizes(keys);
+  const positions = keys.number('context_length');
+  const heads = keys.number('attention.head_count');
+  return {
+    ...routing(keys),
+    hidden_size: keys.number('embedding_length'),
+    num_attention_heads: heads,
+    num_key_value_heads: heads,
+    intermediate_size: keys.number('feed_forward_length'),
+    max_position_embeddings: positions,
+    rms_norm_eps: keys.number('attention.layer_norm_rms_epsilon'),
+    qk_rope_head_dim: rotated,
+    qk_nope_head_dim: plain,
+    v_head_dim: values,
+    kv_lora_rank: keys.number('attention.kv_lora_rank'),
+    q_lora_rank: keys.optionalNumber('attention.q_lora_rank'),
+    attention_bias: tensors.has('blk.0.attn_kv_a_mqa.bias'),
+    ...deepseekExperts(keys),
+    first_k_dense_replace: keys.number('leading_dense_block_count'),
+    ...scaling(keys, tensors, positions),
+  };
+}
+
+export const DEEPSEEK2_ARCHITECTURE: Architecture = {
+  name: 'deepseek2',
+  names: {
+    ...LLAMA,
+    ...EXPERTS,
+    ...sharedExperts('shared_experts'),
+    attn_q_a: `${LAYER}self_attn.q_a_proj`,
+    attn_q_a_norm: `${LAYER}self_attn.q_a_layernorm`,
+    attn_q_b: `${LAYER}self_attn.q_b_proj`,
+    attn_kv_a_mqa: `${LAYER}self_attn.kv_a_proj_with_mqa`,
+    attn_kv_a_norm: `${LAYER}self_attn.kv_a_layernorm`,
+    attn_kv_b: `${LAYER}self_attn.kv_b_proj`,
+    attn_k_b: `${LAYER}self_attn.kv_b_proj`,
+    exp_probs_b: { bias: `${LAYER}mlp.gate.e_score_correction_bias` },
+  },
+  moved: (keys) => {
+    const { plain, values } = headSizes(keys);
+    const rows = stacked([
+      { source: 0, first: 0, count: plain },
+      { source: 1, first: 0, count: values },
+    ]);
+    return [{ from: ['attn_k_b', 'attn_v_b'], turned: [true], rows, flat: true }];
+  },
+  config,
+};
