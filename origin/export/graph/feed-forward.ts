@@ -1,16 +1,14 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import type { Activation, MlpDesign, XieluActivation } from '../families/feed-forward-design.ts';
-import { type GraphContext, vectorTensor, writeLinear } from './linear.ts';
+import type { ProjectionDesign } from '../families/weight-design.ts';
+import { type GraphContext, splitLast, vectorTensor, writeLinear } from './linear.ts';
 
 /** Writes an MLP over [.., hidden]. */
 export function writeMlp(context: GraphContext, design: MlpDesign, input: string, hidden: number): string {
   const { graph } = context;
-  const { gate, up, down, width, multipliers = { gate: 1, output: 1 } } = design;
-  const raised = writeLinear(context, input, [up], hidden, [width]);
-  const gated =
-    gate === null
-      ? null
-      : graph.times(writeLinear(context, input, [gate], hidden, [width]), multipliers.gate, context.type);
+  const { down, width, multipliers = { gate: 1, output: 1 } } = design;
+  const { raised, gate } = writeUpAndGate(context, design, input, hidden);
+  const gated = gate === null ? null : graph.times(gate, multipliers.gate, context.type);
   const active =
     design.clippedSwiglu !== undefined
       ? clippedSwiglu(context, gated!, raised, design.clippedSwiglu)
@@ -18,6 +16,26 @@ export function writeMlp(context: GraphContext, design: MlpDesign, input: string
         ? writeActivation(context, raised, design.activation)
         : graph.node('Mul', [writeActivation(context, gated, design.activation), raised]);
   return graph.times(writeLinear(context, active, [down], width, [hidden]), multipliers.output, context.type);
+}
+
+/**
+ * In float16, which only devices use, up and gate are one product: a card starts fewer kernels. On a CPU, two
+ * products are faster: docs/decisions/0028-prefill-runs.md has the figures.
+ */
+function writeUpAndGate(
+  context: GraphContext,
+  { gate, up, width }: MlpDesign,
+  input: string,
+  hidden: number,
+): { readonly raised: string; readonly gate: string | null } {
+  const separate = (projection: ProjectionDesign) =>
+    writeLinear(context, input, [projection], hidden, [width]);
+  if (gate === null) return { raised: separate(up), gate };
+  if (context.precision !== 'fp16') return { raised: separate(up), gate: separate(gate) };
+  const sizes = [width, width];
+  const both = writeLinear(context, input, [up, gate], hidden, sizes);
+  const [raised = '', gated = ''] = splitLast(context.graph, both, sizes);
+  return { raised, gate: gated };
 }
 
 export function writeActivation(context: GraphContext, input: string, activation: Activation): string {

@@ -75,6 +75,20 @@ describe('a Llama from safetensors', () => {
     },
   );
 
+  it.each([
+    ['fp16', 4],
+    ['fp32', 5],
+    ['int8', 5],
+  ] as const)('in %s has %i products per layer', async (precision, products) => {
+    const { directory } = writeLlama(temporaryDirectory());
+    const { directory: model } = await built(directory, { precision });
+    const { nodes } = readGraph(readFileSync(join(model, 'model.onnx')));
+    const layers = nodes.filter(({ operator }) => operator === 'GroupQueryAttention').length;
+    const all = nodes.filter(({ operator }) => operator.includes('MatMul')).length;
+    // One makes the logits.
+    expect((all - 1) / layers).toBe(products);
+  });
+
   it('in int8f32 loses less than in int8 if a channel is far out of the range of the others', async () => {
     const folder = temporaryDirectory();
     const { directory, tensors } = writeLlama(folder);
