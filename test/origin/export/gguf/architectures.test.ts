@@ -31,7 +31,7 @@ const cases = new Map(
     .map((each) => [each.name, each]),
 );
 
-/** Values of the fixtures' tensors, one after the other in the order of the names: eighths from 1 to 1.875. */
+/** Values of the fixtures' tensors, one after the other in the order of the names: eighths from 1 on. */
 function valueAt(index: number): number {
   let hash = Math.imul(index + 1, 0x9e3779b1);
   hash = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b);
