@@ -177,13 +177,14 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     worker/site/api worker/site/controls worker/site/copy worker/site/shell worker/site/store
   `),
   'worker/site/editor': words('worker/site/store worker/site/tokens'),
+  'worker/site/operator': words('worker/site/account worker/site/api worker/site/controls'),
   'worker/site/playground': words(`
     worker/site/api worker/site/constraint worker/site/controls worker/site/copy worker/site/editor
     worker/site/store worker/site/tokens
   `),
   'worker/site/shell': words(`
-    worker/site/account worker/site/compare worker/site/controls worker/site/local worker/site/playground
-    worker/site/store worker/site/tree
+    worker/site/account worker/site/compare worker/site/controls worker/site/local worker/site/operator
+    worker/site/playground worker/site/store worker/site/tree
   `),
   'worker/site/store': words('worker/site/api'),
   'worker/site/tokens': words('shared worker/site/api worker/site/controls worker/site/store'),

@@ -19,6 +19,9 @@ export class GenerationMeter {
   readonly #latest = new Map<number, { readonly time: number; readonly tokens: number }>();
   readonly #tally: UsageTally;
   readonly #standard: Metrics['standard'];
+  readonly #recent: Metrics['recent'];
+  /** Generated tokens that are in the minutes. */
+  #counted = 0;
   /** Choices that have ended. */
   #finished = 0;
   #outcome = 'aborted';
@@ -26,6 +29,7 @@ export class GenerationMeter {
   constructor(metrics: Metrics, now: () => number, request: MeteredRequest) {
     this.#counters = countersOf(metrics, request.model);
     this.#standard = metrics.standard;
+    this.#recent = metrics.recent;
     this.#now = now;
     this.#request = request;
     this.#tally = new UsageTally(now);
@@ -44,6 +48,9 @@ export class GenerationMeter {
   observe(events: readonly GenerationEvent[]): void {
     const now = this.#now();
     for (const event of events) this.#observe(event, now);
+    const { completionTokens } = this.usage;
+    this.#recent.addTokens(this.#request.model, completionTokens - this.#counted, now);
+    this.#counted = completionTokens;
   }
 
   #observe(event: GenerationEvent, now: number): void {
@@ -86,6 +93,7 @@ export class GenerationMeter {
     const { model, receivedAt } = this.#request;
     this.#counters.firstTokenSeconds.observe((at - receivedAt) / 1000);
     this.#standard.firstToken(model, at - receivedAt);
+    this.#recent.addFirstToken(model, (at - receivedAt) / 1000, at);
   }
 
   /** Choices run at the same time, so the time after the first token is that of the mean choice. */

@@ -2,6 +2,7 @@ import { modelState, type OriginHealth } from '@continuo/shared/generation.ts';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { ChunkDirectoryStatus } from '../engine/kv/second-tier.ts';
 import type { EngineStatus, PrefixMemoryStatus, StepReport } from '../engine/messages.ts';
+import { RecentMinutes } from './recent-minutes.ts';
 import { createStandardMetrics, type ModelLoad } from './standard-metrics.ts';
 
 /** The metrics of GET /metrics; one registry per origin. */
@@ -93,6 +94,8 @@ export function createMetrics(measured: Measured) {
   );
   return {
     registry,
+    loads: () => loadsOf(measured),
+    recent: new RecentMinutes(TIMES),
     standard: createStandardMetrics(registry, () => loadsOf(measured)),
     requests: counter('requests_total', 'Answers by route and HTTP status.', ['route', 'status']),
     aborts: counter('aborts_total', 'Generations cancelled because the client disconnected.', ['model']),

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { OriginActivity } from '@continuo/shared/activity.ts';
 import { CAPABILITIES } from '@continuo/shared/capabilities.ts';
 import { bugTrace } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
@@ -24,6 +25,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
   '/tokenizer_info': { method: 'GET', signed: true, handle: handleTokenizerInfo },
   '/usage': { method: 'GET', signed: true, handle: getUsage },
   '/models': { method: 'GET', signed: true, handle: listModels },
+  '/activity': { method: 'GET', signed: true, handle: getActivity },
   '/health': { method: 'GET', signed: false, handle: getStatus },
 };
 
@@ -35,6 +37,16 @@ const METRICS_ROUTES: typeof ROUTES = {
 
 function listModels({ response }: ReceivedRequest, { service }: ServerContext): void {
   sendJson(response, 200, { capabilities: CAPABILITIES, models: service.health.models });
+}
+
+function getActivity({ response, receivedAt }: ReceivedRequest, { service, metrics }: ServerContext): void {
+  const states = new Map(service.health.models.map(({ id, state }) => [id, state]));
+  const bounds = [...metrics.recent.bounds];
+  const models = metrics.loads().map(({ model, ...load }) => ({
+    ...{ id: model, state: states.get(model) ?? 'unloaded', ...load },
+    minutes: metrics.recent.of(model, receivedAt),
+  }));
+  sendJson(response, 200, { bounds, models } satisfies OriginActivity);
 }
 
 /** GET /usage?account=… or GET /usage?under=… */

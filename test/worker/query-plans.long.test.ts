@@ -82,6 +82,7 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
   readPlan: (db) => plans.readPlan(db, 'p'),
   listPlans: (db) => plans.listPlans(db, '', 9),
   updatePlan: (db) => plans.updatePlan(db, 'p', { limits: LIMITS }, ENTRY),
+  removePlan: (db) => plans.removePlan(db, 'p', ENTRY),
   insertTenant: (db) =>
     tenants.insertTenant(
       db,
@@ -126,7 +127,7 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
   listEntries: async (db) => {
     for (const tenantId of [null, 'acme']) {
       for (const actor of [null, 'k'])
-        await audit.listEntries(db, { from: 0, to: 9, tenantId, actor, action: 'test' }, 9, 9);
+        await audit.listEntries(db, { from: 0, to: 9, tenantId, actor, action: 'test', search: 'x' }, 9, 9);
     }
   },
   reportUsage: (db) =>

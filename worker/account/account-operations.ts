@@ -72,6 +72,7 @@ async function showOwn({ key, tenant }: Principal, context: RequestContext): Pro
     id: key.id,
     name: key.name,
     scopes: [...key.scopes],
+    role: key.scopes.includes('admin') ? (key.role ?? 'owner') : null,
     models: key.models && [...key.models],
     expires_at: secondsOrNull(key.expiresAt),
     allowed_addresses: key.allowedAddresses && [...key.allowedAddresses],

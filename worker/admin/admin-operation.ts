@@ -18,7 +18,11 @@ export const ADMIN_BASE = '/admin/v1';
 
 const VERBS = { GET: 'show', POST: 'create', PUT: 'set', PATCH: 'change', DELETE: 'revoke' } as const;
 /** What DELETE does to records that are not keys. */
-const REMOVALS: Readonly<Record<string, string>> = { tenants: 'erase', upstreams: 'remove' };
+const REMOVALS: Readonly<Record<string, string>> = {
+  plans: 'remove',
+  tenants: 'erase',
+  upstreams: 'remove',
+};
 
 /** `POST /keys/{id}/rotate` → `rotateKey`, `GET /plans` → `listPlans`, `PATCH /plans/{id}` → `changePlan`. */
 function operationId(method: Route['method'], path: string): string {

@@ -13,6 +13,7 @@ const auditQuery = pageQuery.extend({
   tenant: z.string().optional().describe('Only changes of this tenant.'),
   key: z.string().optional().describe('Only changes by this key.'),
   action: z.string().optional().describe('Only this action, such as createKey.'),
+  search: z.string().optional().describe('Only entries whose target or new values have this text.'),
   after: z
     .string()
     .regex(/^\d{0,15}$/)
@@ -61,6 +62,7 @@ export const AUDIT_OPERATIONS: readonly Operation[] = [
         tenantId: tenantId ?? query.tenant ?? null,
         actor: query.key ?? null,
         action: query.action ?? null,
+        search: query.search || null,
       };
       const before = Number(query.after || Number.MAX_SAFE_INTEGER);
       const entries = await listEntries(env.DB, filter, before, query.limit + 1);

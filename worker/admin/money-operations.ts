@@ -13,6 +13,7 @@ import { readTenant } from '../tenants/tenant-store.ts';
 import { existing, page } from './admin-objects.ts';
 import { adminOperation } from './admin-operation.ts';
 import { priceWarning } from './price-warning.ts';
+import { unavailable } from './usage-operations.ts';
 
 /** Prices of models, and prepaid balances of tenants. All money is in integer micro-units of one currency. */
 
@@ -149,6 +150,32 @@ async function addCredit(
   });
 }
 
+const balanceObject = z.object({
+  object: z.literal('balance').describe("Always 'balance'."),
+  tenant: z.string().describe('Id of the tenant.'),
+  paid_micros: z.int().nullable().describe('Sum of all entries; null = no prepaid balance.'),
+  spent_micros: z.int().describe('Cost of all requests that have ended, in micro-units.'),
+  balance_micros: z.int().nullable().describe('What is left, in micro-units; null = no prepaid balance.'),
+});
+
+async function showBalance(tenant: string, context: RequestContext): Promise<z.infer<typeof balanceObject>> {
+  existing(await readTenant(context.env.DB, tenant), 'tenant', tenant);
+  const [paid, use] = await Promise.all([
+    readCredit(context.env.DB, tenant),
+    askTenant(context, tenant, { kind: 'use', keyId: '' }).catch(() => {
+      throw unavailable();
+    }),
+  ]);
+  const spent = use.tenant.spentEver;
+  return {
+    object: 'balance',
+    tenant,
+    paid_micros: paid?.micros ?? null,
+    spent_micros: spent,
+    balance_micros: paid && paid.micros - spent,
+  };
+}
+
 /** What was spent before the first entry does not reduce the balance. */
 async function openingOf(tenantId: string, context: RequestContext) {
   const { tenant } = await askTenant(context, tenantId, { kind: 'use', keyId: '' });
@@ -182,6 +209,11 @@ export const MONEY_OPERATIONS: readonly Operation[] = [
     response: listOf(creditObject),
     run: async ({ query }, { env }) =>
       page(await listCredits(env.DB, query.tenant, query.after, query.limit + 1), query.limit, showCredit),
+  }),
+  adminOperation('GET', '/balances/{id}', {
+    summary: 'Show the prepaid balance of a tenant; the id is that of the tenant',
+    response: balanceObject,
+    run: ({ id }, context) => showBalance(id, context),
   }),
   adminOperation('POST', '/credits', {
     summary: 'Add to the prepaid balance of a tenant, which begins with the first entry',

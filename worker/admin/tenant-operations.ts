@@ -16,7 +16,7 @@ import type { EntryMaker, Operation } from '../operations/operation.ts';
 import type { AuditEntry } from '../tenants/audit-log.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
-import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';
+import { insertPlan, listPlans, readPlan, removePlan, updatePlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';
 import { existing, page, showPlan, showTenant } from './admin-objects.ts';
 import { adminOperation, type Role } from './admin-operation.ts';
@@ -113,7 +113,7 @@ function recordOperations<
   ];
 }
 
-export const PLAN_OPERATIONS = recordOperations({
+const PLAN_RECORDS = recordOperations({
   name: 'plan',
   body: planBody,
   patch: planPatch,
@@ -135,6 +135,21 @@ export const PLAN_OPERATIONS = recordOperations({
     ),
   forget: (_, keys) => keys.forgetAll(),
 });
+
+export const PLAN_OPERATIONS: readonly Operation[] = [
+  ...PLAN_RECORDS,
+  adminOperation('DELETE', '/plans/{id}', {
+    summary: 'Remove a plan that no tenant has',
+    roles: ['billing'],
+    response: planObject,
+    async run({ id, entry }, { env }) {
+      const removed = await removePlan(env.DB, id, entry(id, null));
+      if (removed !== null) return showPlan(removed);
+      existing(await readPlan(env.DB, id), 'plan', id);
+      throw new ApiError('conflict', `Tenants have the plan '${id}'. Give them another one first.`);
+    },
+  }),
+];
 
 async function checkPlan(id: string | null | undefined, { env }: RequestContext): Promise<void> {
   if (id === null || id === undefined || (await readPlan(env.DB, id))) return;

@@ -1,4 +1,5 @@
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
+import { originActivity } from '@continuo/shared/activity.ts';
 import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import * as z from 'zod';
@@ -30,7 +31,19 @@ const upstreamObject = z.object({
     .string()
     .nullable()
     .describe('Why it gets no requests, such as a missing secret; null = it gets some.'),
+  breaker: z
+    .enum(['closed', 'open', 'half-open'])
+    .describe('Its circuit breaker where this was answered; open = other upstreams are tried first.'),
+  failures: z.int().describe('Failures since the last success, where this was answered.'),
+  running: z.int().describe('Requests that run there from where this was answered.'),
   config: fields.nullable().describe('As in the variable UPSTREAMS; null = it is not JSON.'),
+});
+
+const activityObject = z.object({
+  object: z.literal('activity').describe("Always 'activity'."),
+  id: z.string().describe('Name of the upstream.'),
+  fault: z.string().nullable().describe('Why it did not answer; null = it has, or is no origin.'),
+  ...originActivity.shape,
 });
 
 interface ListedUpstream extends StoredUpstream {
@@ -54,15 +67,17 @@ function configOf(text: string): z.infer<typeof fields> | null {
   }
 }
 
-const shownBy =
-  ({ settings, env }: RequestContext) =>
-  (upstream: ListedUpstream): z.infer<typeof upstreamObject> => ({
+async function shownBy({ settings, env, catalogue }: RequestContext) {
+  const known = await catalogue;
+  return (upstream: ListedUpstream): z.infer<typeof upstreamObject> => ({
     object: 'upstream',
     id: upstream.name,
     source: upstream.source,
     fault: faultOf(upstream, settings, env),
+    ...known.conditionOf(upstream.name),
     config: configOf(upstream.config),
   });
+}
 
 async function set(
   name: string,
@@ -110,18 +125,34 @@ export const UPSTREAM_OPERATIONS: readonly Operation[] = [
     async run({ query: { after, limit } }, context) {
       const listed = await upstreamsOf(context);
       const sorted = listed.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-      return page(sorted.filter(({ name }) => name > after).slice(0, limit + 1), limit, shownBy(context));
+      return page(
+        sorted.filter(({ name }) => name > after).slice(0, limit + 1),
+        limit,
+        await shownBy(context),
+      );
+    },
+  }),
+  adminOperation('GET', '/activity', {
+    summary: 'Show the models, slots and queues of the origins, with their tokens of the last hour',
+    response: listOf(activityObject),
+    async run({ request }, { catalogue }) {
+      const all = await (await catalogue).activity(request.signal);
+      return page(all, all.length, ({ name, activity, failure }) => ({
+        ...{ object: 'activity', id: name, fault: failure },
+        ...(activity ?? { bounds: [], models: [] }),
+      }));
     },
   }),
   adminOperation('PUT', '/upstreams/{id}', {
     summary: 'Add or replace an upstream; known everywhere within one minute',
     body: upstreamBody,
     response: upstreamObject,
-    run: async ({ id, body, entry }, context) => shownBy(context)(await set(id, body, entry, context)),
+    run: async ({ id, body, entry }, context) =>
+      (await shownBy(context))(await set(id, body, entry, context)),
   }),
   adminOperation('DELETE', '/upstreams/{id}', {
     summary: 'Remove an upstream: new requests go elsewhere within one minute, running ones end there',
     response: upstreamObject,
-    run: async ({ id, entry }, context) => shownBy(context)(await remove(id, entry, context)),
+    run: async ({ id, entry }, context) => (await shownBy(context))(await remove(id, entry, context)),
   }),
 ];

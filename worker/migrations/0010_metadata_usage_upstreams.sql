@@ -40,3 +40,6 @@ CREATE TABLE upstreams (
   -- Unix milliseconds; NULL = it gets requests. A removed one is still asked what its requests have used.
   removed_at INTEGER
 ) WITHOUT ROWID;
+
+-- A plan is removed only if no tenant has it.
+CREATE INDEX tenants_by_plan ON tenants (plan_id) WHERE plan_id IS NOT NULL;

@@ -59,23 +59,29 @@ export interface AuditFilter {
   readonly tenantId: string | null;
   readonly actor: string | null;
   readonly action: string | null;
+  /** Part of the target or of the new values; ASCII letters of either case. */
+  readonly search: string | null;
 }
 
 /** Returns entries from new to old, beginning before the entry `before`. */
 export async function listEntries(
   db: D1Database,
-  { from, to, ...only }: AuditFilter,
+  { from, to, search, ...only }: AuditFilter,
   before: number,
   limit: number,
 ): Promise<NumberedEntry[]> {
   const columns = { tenantId: 'tenant_id', actor: 'actor', action: 'action' } as const;
   // Only given filters are in the statement, so that SQLite can use an index.
   const wanted = (['tenantId', 'actor', 'action'] as const).filter((name) => only[name] !== null);
-  const conditions = wanted.map((name) => `AND ${columns[name]} = ?`).join(' ');
+  const conditions = wanted.map((name) => `AND ${columns[name]} = ?`);
+  // As lower() of SQLite.
+  const texts = search === null ? [] : [search.replace(/[A-Z]+/g, (part) => part.toLowerCase())];
+  if (search !== null)
+    conditions.push(`AND instr(lower(target || char(10) || COALESCE(changes, '')), ?) > 0`);
   const { results } = await db
     .prepare(`
-      SELECT * FROM audit WHERE id < ? AND at >= ? AND at < ? ${conditions} ORDER BY id DESC LIMIT ?`)
-    .bind(before, from, to, ...wanted.map((name) => only[name]), limit)
+      SELECT * FROM audit WHERE id < ? AND at >= ? AND at < ? ${conditions.join(' ')} ORDER BY id DESC LIMIT ?`)
+    .bind(before, from, to, ...wanted.map((name) => only[name]), ...texts, limit)
     .all<Row<NumberedEntry>>();
   return results.map((row) => ({
     ...toCamelCase(row),

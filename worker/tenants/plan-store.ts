@@ -55,6 +55,16 @@ export async function updatePlan(
   return row ? toPlan(row) : null;
 }
 
+/** Returns the removed plan; null if there is none, or a tenant has it. */
+export async function removePlan(db: D1Database, id: string, entry: AuditEntry): Promise<Plan | null> {
+  const removal = db
+    .prepare(`
+      DELETE FROM plans WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM tenants WHERE plan_id = ?1) RETURNING *`)
+    .bind(id);
+  const [row] = (await runAudited<Row<Plan>>(db, [removal], entry))[0]!.results;
+  return row ? toPlan(row) : null;
+}
+
 /** Limits to change; the others stay. null = no limit, 'plan' = the plan's limit. */
 export type LimitChanges = { readonly [K in keyof Limits]?: Limits[K] | 'plan' | undefined };
 

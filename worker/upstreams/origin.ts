@@ -1,3 +1,4 @@
+import { type OriginActivity, originActivity } from '@continuo/shared/activity.ts';
 import { IGNORED_KEYWORDS_HEADER, neededCapabilities } from '@continuo/shared/capabilities.ts';
 import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
 import { type GenerationRequest, type OriginModel, originModel } from '@continuo/shared/generation.ts';
@@ -121,6 +122,10 @@ export class OriginUpstream implements Upstream {
     return named?.upstreamId ?? model;
   }
 
+  #publicName(name: string): string {
+    return this.#options.models?.find(({ id, upstreamId = id }) => upstreamId === name)?.id ?? name;
+  }
+
   #named<T extends { readonly model: string }>(request: T): T {
     return { ...request, model: this.#nameOf(request.model) };
   }
@@ -133,9 +138,13 @@ export class OriginUpstream implements Upstream {
   async accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[]> {
     const path = `/usage?under=${encodeURIComponent(prefix)}`;
     const listed = (await this.#json({ method: 'GET', path, signal }, accountList)) ?? [];
-    const publicName = (name: string) =>
-      this.#options.models?.find(({ id, upstreamId = id }) => upstreamId === name)?.id ?? name;
-    return listed.map((account) => ({ ...account, model: publicName(account.model) }));
+    return listed.map((account) => ({ ...account, model: this.#publicName(account.model) }));
+  }
+
+  async activity(signal: AbortSignal): Promise<OriginActivity> {
+    const request = { method: 'GET', path: '/activity', signal } as const;
+    const { models, ...rest } = await this.#json(request, originActivity);
+    return { ...rest, models: models.map((model) => ({ ...model, id: this.#publicName(model.id) })) };
   }
 
   #post<T>(

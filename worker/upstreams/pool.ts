@@ -1,3 +1,5 @@
+import type { OriginActivity } from '@continuo/shared/activity.ts';
+import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { OriginModel, WirePrompt } from '@continuo/shared/generation.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
@@ -13,7 +15,7 @@ import { affinityKey, rank } from './rendezvous.ts';
 import { type Candidate, RoutedUpstream } from './routed-upstream.ts';
 import type { Upstream } from './upstream.ts';
 import type { UpstreamConfig } from './upstream-config.ts';
-import { UpstreamHealth } from './upstream-health.ts';
+import { type UpstreamCondition, UpstreamHealth } from './upstream-health.ts';
 
 /**
  * Tenant and prompt of a request. They select the upstream, because prefix caches are per tenant and prompt.
@@ -21,6 +23,22 @@ import { UpstreamHealth } from './upstream-health.ts';
 interface Affinity {
   readonly tenantId: string;
   readonly prompt: WirePrompt | null;
+}
+
+export interface UpstreamActivity {
+  readonly name: string;
+  /** Null if this kind of upstream does not say, or failed. */
+  readonly activity: OriginActivity | null;
+  readonly failure: string | null;
+}
+
+async function activityOf(upstream: Upstream, signal: AbortSignal): Promise<UpstreamActivity> {
+  const { name } = upstream;
+  try {
+    return { name, activity: (await upstream.activity?.(signal)) ?? null, failure: null };
+  } catch (thrown) {
+    return { name, activity: null, failure: errorMessage(thrown) };
+  }
 }
 
 /** The served models and their upstreams. */
@@ -35,6 +53,10 @@ export interface Catalogue {
   usageOf(account: string, upstream: string | null, signal: AbortSignal): Promise<KnownAccount>;
   /** Returns the accounts of all upstreams whose names begin with this text; null unless all answer. */
   accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[] | null>;
+  /** What this isolate knows of an upstream. */
+  conditionOf(upstream: string): UpstreamCondition;
+  /** Returns what each upstream does and did, or why it did not say. */
+  activity(signal: AbortSignal): Promise<readonly UpstreamActivity[]>;
   /** Selects the upstreams of one request. */
   upstreamFor(model: OriginModel, affinity: Affinity): RoutedUpstream;
 }
@@ -138,6 +160,8 @@ export function createCatalogue(
       );
     },
     missing: () => lists.missing(upstreams),
+    conditionOf: (name) => health.conditionOf(name),
+    activity: (signal) => Promise.all(upstreams.map((upstream) => activityOf(upstream, signal))),
     async usageOf(account, upstream, signal) {
       const ask = (all: readonly Upstream[]) =>
         Promise.allSettled(all.map((one) => one.usageOf(account, signal)));

@@ -16,6 +16,15 @@ interface Health {
   running: number;
 }
 
+/** What an isolate knows of one upstream. */
+export interface UpstreamCondition {
+  /** Half-open: the next request, or the one that runs, is a probe. */
+  readonly breaker: 'closed' | 'open' | 'half-open';
+  /** Failures since the last success. */
+  readonly failures: number;
+  readonly running: number;
+}
+
 /** A preferred upstream is skipped if it runs this much more than the average. */
 const OVERLOAD = 1.25;
 /** An upstream with fewer requests than this is never skipped, so that affinity holds at low load. */
@@ -50,6 +59,13 @@ export class UpstreamHealth {
       return health.running >= bound ? 1 : 0;
     };
     return ranked.toSorted((a, b) => penalty(a) - penalty(b));
+  }
+
+  conditionOf(name: string): UpstreamCondition {
+    const { breaker, running } = this.#of(name);
+    const { openUntil, failures } = breaker;
+    const open = openUntil !== null && this.#now() < openUntil ? 'open' : 'half-open';
+    return { breaker: openUntil === null ? 'closed' : open, failures, running };
   }
 
   /** Forgets an upstream that was removed or changed. */

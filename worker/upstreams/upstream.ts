@@ -1,3 +1,4 @@
+import type { OriginActivity } from '@continuo/shared/activity.ts';
 import type { ApiError } from '@continuo/shared/errors.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
 import type { After } from '@continuo/shared/time-limit.ts';
@@ -80,6 +81,8 @@ export interface Upstream {
   usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null>;
   /** Returns the accounts whose names begin with this text, under the public names of their models. */
   accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[]>;
+  /** Returns what it does and did. Absent if it does not say. @throws ApiError 502, 503, 504 */
+  activity?(signal: AbortSignal): Promise<OriginActivity>;
   /** Null if this kind of upstream has no tokenizer endpoints. */
   readonly tokenizer: TokenizerService | null;
 }

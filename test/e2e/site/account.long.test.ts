@@ -1,19 +1,8 @@
-import type { Locator, Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { expect } from 'vitest';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 import type { System } from '../../support/system.ts';
-
-/** Sends a request to the admin API, or to that of an account. */
-async function call<T>(
-  { url, apiKey }: Pick<System, 'url' | 'apiKey'>,
-  path: string,
-  body: object,
-): Promise<T> {
-  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
-  const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as T;
-}
+import { button, call, enter, LONG_NAME, link, tabTo, typeInto } from './keyboard.ts';
 
 /** Makes an account with a limit, and a key for it. */
 async function accountWith(system: System, id: string, scopes: readonly string[]): Promise<string> {
@@ -23,31 +12,12 @@ async function accountWith(system: System, id: string, scopes: readonly string[]
   return (await call<{ key: string }>(system, '/admin/v1/keys', key)).key;
 }
 
-const LONG_NAME = 'A name that was pasted from a ticket with all its words, '.repeat(4).slice(0, 200);
-
-/** Presses Tab until an element has the focus. */
-async function tabTo(page: Page, target: Locator): Promise<void> {
-  await target.first().waitFor();
-  const isFocused = () => target.first().evaluate((element) => element === document.activeElement);
-  for (let presses = 0; !(await isFocused()); presses += 1) {
-    if (presses > 60) throw new Error(`Tab does not reach ${target}.`);
-    await page.keyboard.press('Tab');
-  }
-}
-
-async function enter(page: Page, target: Locator): Promise<void> {
-  await tabTo(page, target);
-  await page.keyboard.press('Enter');
-}
-
-const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
-
 async function openSection(page: Page, name: string): Promise<void> {
   await enter(page, page.getByRole('link', { name: 'Account' }));
-  await enter(page, page.getByRole('link', { name, exact: true }));
+  await enter(page, link(page, name));
 }
 
-test('keys are made, found and deleted by key presses, with long and right-to-left names', async ({
+test('keys are made, found, rotated and deleted by key presses, and one that is revoked takes the view away', async ({
   visit,
   system,
 }) => {
@@ -83,6 +53,35 @@ test('keys are made, found and deleted by key presses, with long and right-to-le
   await page.keyboard.type('خادم الويب');
   await page.keyboard.press('Enter');
   await page.getByText('No key is like this.').waitFor();
+
+  await typeInto(page, page.getByLabel('Find'), 'pasted');
+  await enter(page, button(page, LONG_NAME));
+  await enter(page, button(page, 'Rotate…'));
+  await page.getByLabel('Overlap', { exact: true }).waitFor();
+  expect(await violations()).toEqual([]);
+  await typeInto(page, page.getByLabel('Overlap', { exact: true }), '2');
+  await page.keyboard.press('Enter');
+  await made.getByText(/^sk-/).waitFor();
+  await enter(page, button(page, 'I have stored it'));
+  await page.getByText('2 of 25').waitFor();
+  // By the clock of the server, after a moment.
+  await page.getByText(/ends in (2 h|1 h 59 min)$/).waitFor();
+
+  const { data } = await call<{ data: { id: string; name: string }[] }>(
+    own,
+    '/v1/keys?limit=100',
+    undefined,
+    'GET',
+  );
+  const { id } = data.find(({ name }) => name === 'The key of the walk')!;
+  await call(system, `/admin/v1/keys/${id}`, undefined, 'DELETE');
+  await enter(page, button(page, 'Create a key'));
+  await page.getByRole('dialog').waitFor();
+  await page.keyboard.type('too late');
+  await page.keyboard.press('Enter');
+  await page.getByText('The server refuses this key').waitFor();
+  await expect.poll(() => page.getByText('pasted').count()).toBe(0);
+  expect(await violations()).toEqual([]);
 });
 
 test('a file becomes a batch whose results are saved and whose tokens leave less of a limit, and the use of 400 days is a chart and a table for keys', async ({
@@ -106,15 +105,39 @@ test('a file becomes a batch whose results are saved and whose tokens leave less
   await (await saved).path();
   expect(await violations()).toEqual([]);
   await screenshot('account-batches');
-  await enter(page, page.getByRole('link', { name: 'Overview' }));
+
+  // The connection breaks after the first of two parts: 8 of 13.3 MiB.
+  const parts: string[] = [];
+  await page.route('**/v1/uploads/*/parts', (route) => {
+    parts.push(route.request().url());
+    return parts.length === 2 ? route.abort() : route.continue();
+  });
+  const again = page.waitForEvent('filechooser');
+  await enter(page, button(page, 'Run a file…'));
+  const large = Buffer.alloc(13.33 * 1024 * 1024, 'x');
+  await (await again).setFiles({ name: 'large.jsonl', mimeType: 'application/jsonl', buffer: large });
+  await page.getByText('stopped at 60 %').waitFor();
+  expect(await violations()).toEqual([]);
+  await enter(page, button(page, 'Retry'));
+  await page.getByText(/^Line 1: /).waitFor();
+  expect(parts).toHaveLength(3);
+  await enter(page, link(page, 'Overview'));
   const bar = page.getByRole('meter', { name: 'Tokens per day of the account' });
   await expect.poll(async () => Number(await bar.getAttribute('value'))).toBeGreaterThan(4);
 
-  // The server cannot be made to have 400 days of usage. Its form is that of the API.
+  // The server cannot be made to have 10,000 requests and 400 days of usage. Their form is that of the API.
+  await page.route('**/v1/requests?*', (route) => route.fulfill({ json: requestsOf(route) }));
+  await enter(page, link(page, 'Requests'));
+  for (const first of [9_951, 9_901, 9_851]) {
+    await enter(page, button(page, 'Older'));
+    await page.getByTitle(`req_${first - 1}`, { exact: true }).waitFor();
+  }
+  await expect.poll(() => page.getByRole('row').count()).toBe(51);
+  expect(await violations()).toEqual([]);
   await page.route('**/v1/usage?*', (route) => route.fulfill({ json: usageOf(route.request().url()) }));
   await page.setViewportSize({ width: 390, height: 844 });
   await page.emulateMedia({ colorScheme: 'dark' });
-  await enter(page, page.getByRole('link', { name: 'Usage', exact: true }));
+  await enter(page, link(page, 'Usage'));
   await page.getByText('400 days').click();
   const chart = page.getByRole('slider');
   await expect.poll(() => chart.getAttribute('aria-valuemax')).toBe('399');
@@ -133,6 +156,19 @@ test('a file becomes a batch whose results are saved and whose tokens leave less
   expect(await violations()).toEqual([]);
   expect(consoleErrors).toEqual([]);
 });
+
+/** A page of 10,000 requests, the last one first. */
+function requestsOf(route: Route): object {
+  const query = new URL(route.request().url()).searchParams;
+  const last = Number(query.get('after') ?? 10_000);
+  const data = Array.from({ length: 50 }, (_, at) => ({
+    ...{ id: `req_${last - at}`, created_at: 1_795_000_000 + last - at, key: 'k', user: null },
+    ...{ model: 'نموذج'.repeat(40), status: 'completed', error_code: null, finish_reasons: ['stop'] },
+    ...{ prompt_tokens: 3, cached_tokens: 0, completion_tokens: 4, cost_micros: 5, price_version: null },
+    ...{ latency_ms: 40, first_token_ms: 20 },
+  }));
+  return { data, next: last > 50 ? String(last - 50) : null };
+}
 
 /** Day n has n requests of one token each. */
 function usageOf(address: string): object {

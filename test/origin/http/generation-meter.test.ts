@@ -58,6 +58,8 @@ describe('GenerationMeter', () => {
     meter.end(true);
     const seen = await values(metrics);
     expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(0.6);
+    const [minute, ...rest] = metrics.recent.of('tiny', now);
+    expect([minute!.tokens, minute!.delays.indexOf(1), rest]).toEqual([7, 9, []]);
     expect(seen.get('first_token_seconds_count{model="tiny"}')).toBe(1);
     expect(seen.get('inter_token_seconds_sum{model="tiny"}')).toBeCloseTo(0.5 + 0.4);
     expect(seen.get('inter_token_seconds_count{model="tiny"}')).toBe(5);

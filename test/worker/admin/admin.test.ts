@@ -148,6 +148,17 @@ describe('plans and tenants', () => {
     expect(headers.get('x-ratelimit-limit-tokens')).toBe('1000');
   });
 
+  test('removes a plan only if no tenant has it, with an entry in the audit log', async () => {
+    await admin(worker, 'POST', '/plans', { id: 'leaving', name: 'Leaving' });
+    await admin(worker, 'POST', '/tenants', { id: 'leaver', name: 'Leaver', plan: 'leaving' });
+    const refused = await admin(worker, 'DELETE', '/plans/leaving');
+    expect([refused.status, refused.body.error.code]).toEqual([409, 'conflict']);
+    await admin(worker, 'PATCH', '/tenants/leaver', { plan: null });
+    expect((await admin(worker, 'DELETE', '/plans/leaving')).body.name).toBe('Leaving');
+    expect((await admin(worker, 'DELETE', '/plans/leaving')).status).toBe(404);
+    expect((await admin(worker, 'GET', '/audit?action=removePlan')).body.data).toHaveLength(1);
+  });
+
   test("a schema's objects are as the tenant's record says, in every API", async () => {
     const { key } = await tenantWithKey(worker, 'loose');
     await admin(worker, 'PATCH', '/tenants/loose', { open_objects: true, any_key_order: true });

@@ -156,6 +156,17 @@ describe('the audit log', () => {
     expect((await admin(worker, 'GET', '/tenants/audit-kept')).body.name).toBe('audit-kept');
   });
 
+  test('is searched in targets and new values, with ASCII letters of either case', async () => {
+    await admin(worker, 'POST', '/plans', { id: 'searched', name: 'Ölmühle "Nord" ÄRA' });
+    const found = async (text: string) =>
+      (await admin(worker, 'GET', `/audit?search=${encodeURIComponent(text)}`)).body.data.length;
+    for (const text of ['SEARCHED', 'mÜHLE'.replace('Ü', 'ü'), 'ÄRa', 'ölmühle "']) {
+      const count = text === 'ölmühle "' ? 0 : 1;
+      expect(await found(text), text).toBe(count);
+    }
+    expect(await found('%')).toBe(0);
+  });
+
   test('shows every entry once on pages, new ones first', async () => {
     for (let count = 0; count < 3; count += 1)
       await change('/admin/v1/tenants', 'POST', { id: `audit-page-${count}`, name: 'n' });
@@ -216,7 +227,15 @@ describe('roles of admin keys', () => {
     const keys = ['createTenant', 'createKey', 'changeKey', 'rotateKey', 'setUpstream'];
     expect((await refusedTo(await keyOf('billing'))).toSorted()).toEqual([...keys, ...webhooks].toSorted());
     const others = ['listPlans', 'createPlan', 'showPlan', 'changePlan', 'listTenants', 'createTenant'];
-    const lists = ['listPrices', 'listCredits', 'listEvents', 'listUpstreams', 'setUpstream'];
+    const lists = [
+      'listPrices',
+      'listCredits',
+      'showBalance',
+      'listEvents',
+      'listUpstreams',
+      'listActivity',
+      'setUpstream',
+    ];
     expect((await refusedTo(await keyOf('tenant:roles'))).toSorted()).toEqual(
       [...others, ...money, ...webhooks, ...lists].toSorted(),
     );

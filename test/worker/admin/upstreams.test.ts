@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { forAllTests } from '../../support/for-tests.ts';
 import { eventually } from '../support/eventually.ts';
-import { MODEL, startFakeOrigin } from '../support/fake-origin.ts';
+import { ACTIVITY, MODEL, startFakeOrigin } from '../support/fake-origin.ts';
 import { acceptedFor, doneFor, tokenEvent } from '../support/scripts.ts';
 import { asNewForEach, workerForTests } from '../support/worker-for-tests.ts';
 import { WorkerdLog } from '../support/workerd-log.ts';
@@ -80,6 +80,30 @@ describe('the list of upstreams', () => {
     expect(await complete('org/tiny', at(60_001, 'a'))).toBe(404);
     expect(await complete('org/tiny', at(120_000, 'b'))).toBe(404);
     expect(await complete('org/second', at(120_000, 'b'))).toBe(200);
+  });
+
+  test('shows what origins do and did under the public names of their models, and which do not answer', async () => {
+    await set('second', at(0, 'a'), { kind: 'origin', url: 'http://127.0.0.1:9' });
+    const models = [{ id: 'public', upstreamId: 'org/tiny' }];
+    await set('third', at(0, 'a'), { kind: 'origin', url: second.url, models });
+    const headers = { authorization: `Bearer ${ADMIN_KEY}`, ...at(1, 'a') };
+    const answer = await worker.request('/admin/v1/activity', { headers });
+    expect(((await answer.json()) as { data: unknown }).data).toMatchObject([
+      { id: 'origin', fault: null, ...ACTIVITY },
+      { id: 'second', fault: expect.stringContaining('could not be reached'), models: [] },
+      { id: 'third', fault: null, models: [{ ...ACTIVITY.models[0], id: 'public' }] },
+    ]);
+  });
+
+  test('shows the breaker of an upstream that fails, where it was seen', async () => {
+    await set('second', at(0, 'a'));
+    second.script = (_, wire) => wire.refuse(500, { error: { message: 'x', code: 'internal_error' } });
+    for (let count = 0; count < 5; count += 1) await complete('org/second', at(1, 'a'));
+    const seen = async (headers: Headers) =>
+      (await listed(headers)).find(({ id }) => id === 'second') as unknown;
+    expect(await seen(at(1, 'a'))).toMatchObject({ breaker: 'open', failures: 5, running: 0 });
+    expect(await seen(at(1_001, 'a'))).toMatchObject({ breaker: 'half-open' });
+    expect(await seen(at(1, 'b'))).toMatchObject({ breaker: 'closed', failures: 0 });
   });
 
   test('is read in the background, so that a busy isolate waits for no list', async () => {

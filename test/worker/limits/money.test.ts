@@ -246,6 +246,10 @@ describe('a prepaid balance', () => {
     expect(before).toBeGreaterThan(0);
     await credit('postpaid', 'first', 500);
     expect((await ownKey(key)).tenant.balance_micros).toBe(500);
+    expect((await admin(worker, 'GET', '/balances/postpaid')).body).toEqual({
+      ...{ object: 'balance', tenant: 'postpaid' },
+      ...{ paid_micros: before! + 500, spent_micros: before, balance_micros: 500 },
+    });
   });
 });
 

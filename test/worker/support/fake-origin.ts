@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type * as z from 'zod';
 import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
+import type { OriginActivity } from '../../../shared/activity.ts';
 import { CAPABILITIES, IGNORED_KEYWORDS_HEADER } from '../../../shared/capabilities.ts';
 import { ndjsonLine } from '../../../shared/framing.ts';
 import {
@@ -152,6 +153,17 @@ function tokenizerAnswer(path: string, body: string, requests: unknown[]): objec
   };
 }
 
+/** What it says of its last hour. */
+export const ACTIVITY: OriginActivity = {
+  bounds: [0.1, 1],
+  models: [
+    {
+      ...{ id: 'org/tiny', state: 'loaded', running: 1, waiting: 2, slots: 8 },
+      minutes: [{ at: 1_795_000_020, tokens: 60, delays: [3, 1, 0] }],
+    },
+  ],
+};
+
 /** Starts a server with the origin's signed protocol that runs a script for each generation. */
 export async function startFakeOrigin(): Promise<FakeOrigin> {
   const key = await importSigningKey(SECRET);
@@ -183,6 +195,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     if (path === '/models') {
       return wire.refuse(200, { models: origin.models, capabilities: origin.capabilities });
     }
+    if (path === '/activity') return wire.refuse(200, ACTIVITY);
     if (path.startsWith('/usage')) {
       const { searchParams } = new URL(path, 'http://origin');
       const under = searchParams.get('under');

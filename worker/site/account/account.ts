@@ -56,6 +56,29 @@ export function openAccount(apiKey: string, deviceNow: () => number): Account {
 export const askJson = async <T>(account: Account, path: string, options?: SendOptions): Promise<T> =>
   (await (await account.ask(path, options)).json()) as T;
 
+interface Page<T> {
+  readonly data: readonly T[];
+  readonly has_more: boolean;
+}
+
+const PAGE = '1000';
+
+/** Returns all items of a list, which has pages. @param query beside those of the page */
+export async function askAll<T extends { readonly id: string }>(
+  account: Account,
+  path: string,
+  signal: AbortSignal,
+  query: Readonly<Record<string, string>> = {},
+): Promise<readonly T[]> {
+  const all: T[] = [];
+  for (;;) {
+    const search = new URLSearchParams({ ...query, limit: PAGE, after: all.at(-1)?.id ?? '' });
+    const page = await askJson<Page<T>>(account, `${path}?${search}`, { signal });
+    all.push(...page.data);
+    if (!page.has_more) return all;
+  }
+}
+
 export const AccountContext = createContext<Account | null>(null);
 
 export function useAccount(): Account {

@@ -25,6 +25,9 @@ interface DataTableProps<T> {
 /** More rows are shown on further pages. */
 export const PAGE_ROWS = 50;
 
+/** One for all: a comparison without it takes ten times as long. */
+const TEXTS = new Intl.Collator('en', { numeric: true });
+
 type Sorting = { readonly title: string; readonly isRising: boolean } | null;
 
 export function sortRows<T>(
@@ -38,7 +41,7 @@ export function sortRows<T>(
     const [a, b] = [column.of(first), column.of(second)];
     if (a === null || b === null) return Number(a === null) - Number(b === null);
     return (
-      sign * (typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b)))
+      sign * (typeof a === 'number' && typeof b === 'number' ? a - b : TEXTS.compare(String(a), String(b)))
     );
   });
 }

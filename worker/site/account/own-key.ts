@@ -22,6 +22,8 @@ export interface LimitAlert {
 export interface OwnKey extends LimitHolder {
   readonly id: string;
   readonly scopes: readonly string[];
+  /** Of an admin key: `owner`, `billing`, `read-only` or `tenant:ID`; null = it is none. */
+  readonly role: string | null;
   /** Null = all. */
   readonly models: readonly string[] | null;
   /** Unix seconds; null = never. */

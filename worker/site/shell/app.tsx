@@ -12,6 +12,7 @@ const LOADERS: Readonly<Record<ViewName, () => Promise<ComponentType>>> = {
   tree: async () => (await import('../tree/tree-view.tsx')).TreeView,
   compare: async () => (await import('../compare/compare-view.tsx')).CompareView,
   account: async () => (await import('../account/account-view.tsx')).AccountView,
+  operator: async () => (await import('../operator/operator-view.tsx')).OperatorView,
 };
 
 type Loaded = { readonly name: ViewName; readonly View: ComponentType } | { readonly failed: string };

@@ -8,12 +8,19 @@ import { switchTheme } from './theme.ts';
 
 /** The header of all pages: views, model, dialect, key and theme. The documentation is another document. */
 export function PageHeader({ view }: { readonly view: ViewName | 'docs' }) {
-  const { access, askForKey } = useSession();
+  const { access, role, askForKey } = useSession();
   const { state } = access.value;
   const isDocs = view === 'docs';
-  const current = (isShown: boolean) => (isShown ? 'page' : undefined);
-  const views = (Object.keys(VIEW_TITLES) as ViewName[]).filter(
-    (name) => name !== 'account' || name === view || state !== 'no-key',
+  const current = (isCurrent: boolean) => (isCurrent ? 'page' : undefined);
+  const isShown: Partial<Record<ViewName, boolean>> = {
+    account: state !== 'no-key' || view === 'account',
+    operator: false,
+  };
+  const views = (Object.keys(VIEW_TITLES) as ViewName[]).filter((name) => isShown[name] ?? true);
+  const linkTo = (name: ViewName) => (
+    <a key={name} href={(isDocs ? '/' : '') + addressOf(name)} aria-current={current(name === view)}>
+      {VIEW_TITLES[name]}
+    </a>
   );
   return (
     <header class="header">
@@ -22,14 +29,12 @@ export function PageHeader({ view }: { readonly view: ViewName | 'docs' }) {
         <span>Continuo</span>
       </a>
       <nav aria-label="Views">
-        {views.map((name) => (
-          <a key={name} href={(isDocs ? '/' : '') + addressOf(name)} aria-current={current(name === view)}>
-            {VIEW_TITLES[name]}
-          </a>
-        ))}
+        {views.map(linkTo)}
         <a href="/docs" aria-current={current(isDocs)}>
           Docs
         </a>
+        {/* Last, because the server must first say so: the other links stay where they are. */}
+        {(role.value !== null || view === 'operator') && linkTo('operator')}
       </nav>
       <div class="header-settings">
         {!isDocs && <SharedModel />}

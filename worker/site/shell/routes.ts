@@ -4,6 +4,7 @@ export const VIEW_TITLES = {
   tree: 'Tree',
   compare: 'Compare',
   account: 'Account',
+  operator: 'Operator',
 } as const;
 
 export type ViewName = keyof typeof VIEW_TITLES;

@@ -1,7 +1,7 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import { type Connection, type LocalServer, listModels, type Model, send } from '../api/client.ts';
+import { type Connection, type LocalServer, listModels, type Model, requestJson } from '../api/client.ts';
 import { RequestFailure } from '../api/request-failure.ts';
 import type { TokenizedText } from '../api/whole-choices.ts';
 import { shareKey, takeLeftKey } from './key-handover.ts';
@@ -45,6 +45,8 @@ export interface Session {
   readonly dialect: Signal<string | null>;
   readonly connection: ReadonlySignal<Connection>;
   readonly access: ReadonlySignal<Access>;
+  /** Role of an admin key; null = it is none, or the server has not said so. */
+  readonly role: ReadonlySignal<string | null>;
   readonly display: Signal<TokenDisplay>;
   /** Whether the dialog for the key is open. */
   readonly askForKey: Signal<boolean>;
@@ -113,14 +115,22 @@ export async function openSession(): Promise<Session> {
   const local = signal<LocalServer | null>(null);
   const connection = computed(() => ({ key: key.value, dialect: dialect.value, local: local.value }));
   const access = signal<Access>({ state: 'no-key' });
+  const role = signal<string | null>(null);
   effect(() => {
+    role.value = null;
     if (key.value === null) {
       access.value = { state: 'no-key' };
       return;
     }
     const replaced = new AbortController();
     access.value = { state: 'checking' };
-    void readAccess({ key: key.value, dialect: null }, replaced.signal).then((result) => {
+    const options = { signal: replaced.signal };
+    const asked = { key: key.value, dialect: null };
+    const own = requestJson<{ role?: string | null }>(asked, '/v1/key', options).catch(() => null);
+    void own.then((shown) => {
+      if (!replaced.signal.aborted) role.value = shown?.role ?? null;
+    });
+    void readAccess(asked, own, replaced.signal).then((result) => {
       if (!replaced.signal.aborted) access.value = result;
     });
     return () => replaced.abort();
@@ -133,20 +143,25 @@ export async function openSession(): Promise<Session> {
     dialect,
     connection,
     access,
+    role,
     display,
     carried: signal(null),
   };
 }
 
-async function readAccess(connection: Connection, signal: AbortSignal): Promise<Access> {
+/** @param own what the server says of the key; null = nothing */
+async function readAccess(
+  connection: Connection,
+  own: Promise<object | null>,
+  signal: AbortSignal,
+): Promise<Access> {
   try {
     return { state: 'accepted', models: await listModels(connection, signal) };
   } catch (thrown) {
     const failure =
       thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown));
     // A key that only manages keys may not list models.
-    if (failure.status === 403 && (await send(connection, '/v1/key', { signal }).catch(() => null)) !== null)
-      return { state: 'accepted', models: [] };
+    if (failure.status === 403 && (await own) !== null) return { state: 'accepted', models: [] };
     return { state: failure.kind === 'key-refused' ? 'refused' : 'unknown', failure };
   }
 }

@@ -5,7 +5,7 @@ import { OWN, openView, refusal } from './fake-account.ts';
 const EXPIRED = refusal.bind(null, 401, 'invalid_api_key');
 
 test('without a key, the view asks for one and sends nothing', () => {
-  const { page, sent, session } = openView('#/account', OWN, undefined, null);
+  const { page, sent, session } = openView('#/account', OWN, undefined, { key: null });
   expect(page.text()).toContain('This page has none');
   page.press('Enter a key');
   expect(session.askForKey.value).toBe(true);

@@ -28,6 +28,7 @@ export const OWN: OwnKey = {
   id: 'own-id',
   name: 'Writer',
   scopes: ['completions', 'models'],
+  role: null,
   models: null,
   expires_at: null,
   allowed_addresses: null,
@@ -81,11 +82,11 @@ export function openView(
   hash: string,
   own: OwnKey,
   reply: (request: SentRequest) => unknown = () => undefined,
-  key: string | null = 'sk-test',
+  { key = 'sk-test', View = AccountView }: { key?: string | null; View?: () => ComponentChild } = {},
 ): { readonly page: Rendered; readonly sent: SentRequest[]; readonly session: Session } {
   vi.stubGlobal('location', { hash, host: 'test.local' });
   const sent = serve((request) => reply(request) ?? (request.path === '/v1/key' ? own : { data: [] }));
   const session = { key: signal(key), askForKey: signal(false) } as unknown as Session;
-  const view: ComponentChild = h(SessionContext.Provider, { value: session }, h(AccountView, {}));
+  const view: ComponentChild = h(SessionContext.Provider, { value: session }, h(View, {}));
   return { page: rendered(view), sent, session };
 }

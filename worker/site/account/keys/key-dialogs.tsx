@@ -3,7 +3,11 @@ import { Button } from '../../controls/button.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { Select } from '../../controls/select.tsx';
 import { askJson, type MadeKey, useAccount, useOwnKey } from '../account.ts';
+import { ConfirmByName } from '../form/confirm-by-name.tsx';
+import { Field } from '../form/fields.tsx';
+import { Form } from '../form/form.tsx';
 import { dateText } from '../formats.ts';
+import { Pairs } from '../pairs-list.tsx';
 import { useAction } from '../resource.ts';
 import { FormFault } from '../states.tsx';
 import { KeyForm } from './key-form.tsx';
@@ -105,27 +109,18 @@ function OpenKey({ of: key, onTask, onDone }: KeyTaskProps) {
 
 function KeyFacts({ of: key }: { readonly of: KeyObject }) {
   const at = (seconds: number | null) => (seconds === null ? null : dateText(seconds));
-  const facts: readonly (readonly [name: string, value: string | null])[] = [
-    ['Id', key.id],
-    ['For', key.scopes.join(', ')],
-    ['Created', dateText(key.created_at)],
-    ['Last used on the day', at(key.last_used_at)],
-    ['Ends', at(key.expires_at)],
-    ['Revoked', at(key.revoked_at)],
-    ['Replaced by', key.replaced_by],
-  ];
   return (
-    <dl class="pairs figures">
-      {facts.map(
-        ([name, value]) =>
-          value !== null && (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ),
-      )}
-    </dl>
+    <Pairs
+      of={[
+        ['Id', key.id],
+        ['For', key.scopes.join(', ')],
+        ['Created', dateText(key.created_at)],
+        ['Last used on the day', at(key.last_used_at)],
+        ['Ends', at(key.expires_at)],
+        ['Revoked', at(key.revoked_at)],
+        ['Replaced by', key.replaced_by],
+      ]}
+    />
   );
 }
 
@@ -139,39 +134,30 @@ function RotateKey({ of: key, onDone }: KeyTaskProps) {
   const account = useAccount();
   const amount = useSignal('24');
   const unit = useSignal('3600');
-  const { isBusy, failure, run } = useAction(async () => {
-    const overlap_seconds = Math.round(Number(amount.peek()) * Number(unit.peek()));
-    const body = { overlap_seconds };
+  const rotate = async () => {
+    const body = { overlap_seconds: Math.round(Number(amount.peek()) * Number(unit.peek())) };
     const made = await askJson<MadeKey>(account, `/v1/keys/${key.id}/rotate`, { body });
     account.made.value = [made, ...account.made.value];
     onDone(true);
-  });
+  };
   return (
     <Dialog title="Rotate a key" onClose={() => onDone(false)}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          run();
-        }}
-      >
+      <Form action="Rotate" onSend={rotate}>
         <p>
           A new key takes the place of <bdi>{key.name}</bdi>, with the same settings. The old one works until
           the overlap ends.
         </p>
         <div class="row">
-          <label class="field labelled">
-            <span>Overlap</span>
-            <input
-              type="number"
-              required
-              min={0}
-              max={2_592_000 / Number(unit.value)}
-              step="any"
-              value={amount.value}
-              onInput={(event) => (amount.value = event.currentTarget.value)}
-            />
-          </label>
+          <Field
+            title="Overlap"
+            type="number"
+            required
+            min={0}
+            max={2_592_000 / Number(unit.value)}
+            step="any"
+            value={amount.value}
+            onInput={(text) => (amount.value = text)}
+          />
           <Select
             label="Unit of the overlap"
             value={unit.value}
@@ -180,54 +166,26 @@ function RotateKey({ of: key, onDone }: KeyTaskProps) {
           />
         </div>
         <p class="quiet">At most 30 days. 0 ends the old key at once.</p>
-        <FormFault failure={failure} />
-        <div class="row">
-          <Button class="primary" type="submit" text="Rotate" disabled={isBusy} />
-        </div>
-      </form>
+      </Form>
     </Dialog>
   );
 }
 
-/** Asks for the name, so that no other key is deleted than the one that is meant. */
 function DeleteKey({ of: key, onDone }: KeyTaskProps) {
   const account = useAccount();
-  const typed = useSignal('');
-  const { isBusy, failure, run } = useAction(async () => {
-    await account.ask(`/v1/keys/${key.id}`, { method: 'DELETE' });
-    onDone(true);
-  });
-  const isMeant = typed.value.trim() === key.name.trim();
   return (
-    <Dialog title="Delete a key" onClose={() => onDone(false)}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (isMeant) run();
-        }}
-      >
-        <p>
-          <strong>
-            <bdi>{key.name}</bdi>
-          </strong>{' '}
-          ends at once, with its open streams, and cannot be enabled again. Its usage stays.
-        </p>
-        <label class="field labelled">
-          <span>Type the name of the key</span>
-          <input
-            dir="auto"
-            autocomplete="off"
-            spellcheck={false}
-            value={typed.value}
-            onInput={(event) => (typed.value = event.currentTarget.value)}
-          />
-        </label>
-        <FormFault failure={failure} />
-        <div class="row">
-          <Button class="danger" type="submit" text="Delete the key" disabled={!isMeant || isBusy} />
-        </div>
-      </form>
-    </Dialog>
+    <ConfirmByName
+      title="Delete a key"
+      kind="key"
+      name={key.name}
+      action="Delete the key"
+      onClose={() => onDone(false)}
+      onConfirm={async () => {
+        await account.ask(`/v1/keys/${key.id}`, { method: 'DELETE' });
+        onDone(true);
+      }}
+    >
+      ends at once, with its open streams, and cannot be enabled again. Its usage stays.
+    </ConfirmByName>
   );
 }

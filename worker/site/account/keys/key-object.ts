@@ -1,5 +1,5 @@
-import { type Account, askJson } from '../account.ts';
-import { isMoney } from '../formats.ts';
+import { changedFields, changedLimits, type LimitTexts, limitTexts } from '../form/limit-fields.tsx';
+import { lines, pairLines, pairs } from '../form/pairs.ts';
 import type { OwnKey } from '../own-key.ts';
 
 /** A key of the account, as far as it is shown. Times are Unix seconds. */
@@ -18,21 +18,6 @@ export interface KeyObject {
   readonly disabled: boolean;
   readonly revoked_at: number | null;
   readonly replaced_by: string | null;
-}
-
-const PAGE = 1_000;
-
-/** Returns all keys of the account. */
-export async function listKeys(account: Account, signal: AbortSignal): Promise<readonly KeyObject[]> {
-  const keys: KeyObject[] = [];
-  for (;;) {
-    const query = new URLSearchParams({ limit: String(PAGE), after: keys.at(-1)?.id ?? '' });
-    const page = await askJson<{ data: KeyObject[]; has_more: boolean }>(account, `/v1/keys?${query}`, {
-      signal,
-    });
-    keys.push(...page.data);
-    if (!page.has_more) return keys;
-  }
 }
 
 /** The time at which a key ends; null = never. */
@@ -94,75 +79,19 @@ export interface KeyDraft {
   readonly networks: string;
   /** `name: value` per line; unusual pairs in JSON. */
   readonly metadata: string;
-  /** By name, in the unit of the field; '' = none. */
-  readonly limits: Readonly<Record<string, string>>;
+  readonly limits: LimitTexts;
 }
-
-const MICROS = 1_000_000;
 
 /** Returns the fields of a key; those of a new one if it is null. */
-export function draftOf(key: KeyObject | null): KeyDraft {
-  const set = Object.entries(key?.limits ?? {}).filter(
-    (entry): entry is [string, number] => entry[1] !== null,
-  );
-  return {
-    name: key?.name ?? '',
-    scopes: key?.scopes.join(',') ?? 'completions,models',
-    models: key?.models?.join('\n') ?? '',
-    expires: key?.expires_at == null ? '' : new Date(key.expires_at * 1000).toISOString().slice(0, 16),
-    networks: key?.allowed_addresses?.join('\n') ?? '',
-    metadata: Object.entries(key?.metadata ?? {})
-      .map(([name, value]) => pairLine(name, value))
-      .join('\n'),
-    limits: Object.fromEntries(
-      set.map(([name, limit]) => [name, String(isMoney(name) ? limit / MICROS : limit)]),
-    ),
-  };
-}
-
-const lines = (text: string): string[] | null => {
-  const all = text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
-  return all.length === 0 ? null : all;
-};
-
-type Pair = readonly [name: string, value: string];
-
-function plainPair(line: string): Pair {
-  const [, name = line, value = ''] = /^([^:]*):\s*(.*)$/.exec(line) ?? [];
-  return [name.trim(), value];
-}
-
-/** A line that begins with a quote is read as JSON, if it is JSON. */
-function pairOf(line: string): Pair {
-  try {
-    const [pair] = line.startsWith('"') ? Object.entries<unknown>(JSON.parse(`{${line}}`)) : [];
-    if (typeof pair?.[1] === 'string') return [pair[0], pair[1]];
-  } catch {
-    // A plain pair may begin with a quote.
-  }
-  return plainPair(line);
-}
-
-/** Returns the line of a pair: plain, or in JSON where the plain one would be read as another pair. */
-function pairLine(name: string, value: string): string {
-  const line = `${name}: ${value}`;
-  const read = lines(line)?.map(pairOf) ?? [];
-  const isPlain = read.length === 1 && read[0]![0] === name && read[0]![1] === value;
-  return isPlain ? line : `${JSON.stringify(name)}: ${JSON.stringify(value)}`;
-}
-
-function pairs(text: string): Record<string, string> | null {
-  const all = lines(text);
-  return all && Object.fromEntries(all.map(pairOf));
-}
-
-const limitOf = (name: string, text: string): number | null => {
-  if (text === '') return null;
-  return isMoney(name) ? Math.round(Number(text) * MICROS) : Number(text);
-};
+export const draftOf = (key: KeyObject | null): KeyDraft => ({
+  name: key?.name ?? '',
+  scopes: key?.scopes.join(',') ?? 'completions,models',
+  models: key?.models?.join('\n') ?? '',
+  expires: key?.expires_at == null ? '' : new Date(key.expires_at * 1000).toISOString().slice(0, 16),
+  networks: key?.allowed_addresses?.join('\n') ?? '',
+  metadata: pairLines(key?.metadata ?? {}),
+  limits: limitTexts(key?.limits ?? {}),
+});
 
 /** Returns the settings of a key that the fields say. */
 const settingsOf = (draft: KeyDraft) => ({
@@ -177,24 +106,14 @@ const settingsOf = (draft: KeyDraft) => ({
 export const newKeyBody = (draft: KeyDraft) => ({
   ...settingsOf(draft),
   scopes: draft.scopes.split(','),
-  limits: Object.fromEntries(
-    Object.entries(draft.limits)
-      .map(([name, text]) => [name, limitOf(name, text)] as const)
-      .filter(([, limit]) => limit !== null),
-  ),
+  limits: changedLimits(draft.limits, {}, null),
 });
 
 /** Returns the settings that the fields change; what was not touched is not sent. */
 export function keyPatch(draft: KeyDraft, before: KeyDraft): Record<string, unknown> {
-  const [next, last] = [settingsOf(draft), settingsOf(before)];
-  const changed = Object.entries(next).filter(
-    ([name, value]) => JSON.stringify(value) !== JSON.stringify(last[name as keyof typeof last]),
-  );
-  const limits = Object.entries(draft.limits).filter(([name, text]) => text !== (before.limits[name] ?? ''));
+  const limits = changedLimits(draft.limits, before.limits, null);
   return {
-    ...Object.fromEntries(changed),
-    ...(limits.length > 0 && {
-      limits: Object.fromEntries(limits.map(([name, text]) => [name, limitOf(name, text)])),
-    }),
+    ...changedFields(settingsOf(draft), settingsOf(before)),
+    ...(Object.keys(limits).length > 0 && { limits }),
   };
 }

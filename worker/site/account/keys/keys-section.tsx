@@ -1,18 +1,19 @@
 import { useSignal } from '@preact/signals';
 import { Button } from '../../controls/button.tsx';
-import { useAccount, useOwnKey } from '../account.ts';
-import { type Column, DataTable } from '../data-table.tsx';
-import { count, dateText, dayOf, dayText, relative } from '../formats.ts';
+import { askAll, useAccount, useOwnKey } from '../account.ts';
+import type { Column } from '../data-table.tsx';
+import { dateText, dayOf, dayText, relative } from '../formats.ts';
 import { useResource } from '../resource.ts';
-import { Empty, Loaded } from '../states.tsx';
+import { SearchTable } from '../search-table.tsx';
+import { Loaded } from '../states.tsx';
 import { KeyDialogs, type KeyTask } from './key-dialogs.tsx';
-import { endOf, type KeyObject, listKeys, stateOf } from './key-object.ts';
+import { endOf, type KeyObject, stateOf } from './key-object.ts';
 
 /** The keys of the account, for a key that manages them. */
 export function KeysSection() {
   const account = useAccount();
   const task = useSignal<KeyTask | null>(null);
-  const keys = useResource((signal) => listKeys(account, signal), '');
+  const keys = useResource((signal) => askAll<KeyObject>(account, '/v1/keys', signal), '');
   const current = task.value;
   return (
     <>
@@ -52,51 +53,29 @@ interface KeyTableProps {
 function KeyTable({ keys, onOpen }: KeyTableProps) {
   const { clock } = useAccount();
   const own = useOwnKey();
-  const search = useSignal('');
   const showsEnded = useSignal(false);
   const now = clock.now() / 1000;
-  const open = keys.filter((key) => showsEnded.value || stateOf(key, now) !== 'ended');
-  const wanted = search.value.trim().toLowerCase();
-  const shown = open.filter((key) => `${key.name}\n${key.id}`.toLowerCase().includes(wanted));
   return (
-    <>
-      <div class="row spread">
-        <label class="field labelled grows">
-          <span>Find</span>
-          <input
-            type="search"
-            placeholder="name or id"
-            dir="auto"
-            value={search.value}
-            onInput={(event) => (search.value = event.currentTarget.value)}
-          />
-        </label>
-        <label class="switch">
-          <input
-            type="checkbox"
-            checked={showsEnded.value}
-            onChange={(event) => (showsEnded.value = event.currentTarget.checked)}
-          />
-          Show ended keys
-        </label>
-        <span class="quiet figures" role="status">
-          {count(shown.length)} of {count(keys.length)}
-        </span>
-      </div>
-      {shown.length === 0 ? (
-        <Empty title="No keys">
-          {keys.length === 0 ? 'The account has no keys yet.' : 'No key is like this.'}
-        </Empty>
-      ) : (
-        <DataTable
-          caption="Keys"
-          sortedBy="Created"
-          columns={columnsOf(own.id, now, onOpen)}
-          rows={shown}
-          idOf={({ id }) => id}
+    <SearchTable
+      caption="Keys"
+      sortedBy="Created"
+      columns={columnsOf(own.id, now, onOpen)}
+      rows={keys.filter((key) => showsEnded.value || stateOf(key, now) !== 'ended')}
+      total={keys.length}
+      idOf={({ id }) => id}
+      textsOf={({ name, id }) => [name, id]}
+      hint="name or id"
+      empty={['The account has no keys yet.', 'No key is like this.']}
+    >
+      <label class="switch">
+        <input
+          type="checkbox"
+          checked={showsEnded.value}
+          onChange={(event) => (showsEnded.value = event.currentTarget.checked)}
         />
-      )}
-    </>
+        Show ended keys
+      </label>
+    </SearchTable>
   );
 }
 

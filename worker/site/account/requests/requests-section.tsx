@@ -3,6 +3,7 @@ import { Button } from '../../controls/button.tsx';
 import { askJson, useAccount } from '../account.ts';
 import { type Column, DataTable, PAGE_ROWS } from '../data-table.tsx';
 import { count, dateText, milliseconds, money } from '../formats.ts';
+import { Pairs } from '../pairs-list.tsx';
 import { useAction, useResource } from '../resource.ts';
 import { Empty, FormFault, Loaded } from '../states.tsx';
 
@@ -186,14 +187,7 @@ function Record({ of: record }: { readonly of: RequestRecord }) {
       <h3>
         <bdi>{record.id}</bdi>
       </h3>
-      <dl class="pairs figures">
-        {facts.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Pairs of={facts} />
     </section>
   );
 }

@@ -1,10 +1,12 @@
 import { useSignal } from '@preact/signals';
-import { dayText } from '../formats.ts';
 import { niceMaximum } from './measures.ts';
 
 interface UsageChartProps {
-  readonly days: readonly string[];
-  /** One per day. */
+  /** What a column is, such as `Day`. */
+  readonly unit: string;
+  /** Names of the columns, such as their days. */
+  readonly labels: readonly string[];
+  /** One per column. */
   readonly values: readonly number[];
   readonly show: (value: number) => string;
 }
@@ -25,13 +27,13 @@ const KEYS: Readonly<Record<string, (at: number, last: number) => number>> = {
   End: (_, last) => last,
 };
 
-/** A column per day. Hover over one or walk with the arrows: the line above has its figure. */
-export function UsageChart({ days, values, show }: UsageChartProps) {
+/** A column per day or minute. Hover over one or walk with the arrows: the line above has its figure. */
+export function UsageChart({ unit, labels, values, show }: UsageChartProps) {
   const chosen = useSignal<number | null>(null);
-  const last = days.length - 1;
+  const last = labels.length - 1;
   const at = Math.min(chosen.value ?? last, last);
   const most = niceMaximum(Math.max(0, ...values));
-  const shown = `${dayText(days[at]!)}: ${show(values[at]!)}`;
+  const shown = `${labels[at]}: ${show(values[at]!)}`;
   const choose = (next: number) => {
     chosen.value = Math.max(0, Math.min(last, next));
   };
@@ -43,7 +45,7 @@ export function UsageChart({ days, values, show }: UsageChartProps) {
         <div
           role="slider"
           tabIndex={0}
-          aria-label="Day of the chart"
+          aria-label={`${unit} of the chart`}
           aria-valuemin={0}
           aria-valuemax={last}
           aria-valuenow={at}
@@ -56,14 +58,14 @@ export function UsageChart({ days, values, show }: UsageChartProps) {
           }}
           onPointerMove={(event) => {
             const { left, width } = event.currentTarget.getBoundingClientRect();
-            choose(Math.floor(((event.clientX - left) / width) * days.length));
+            choose(Math.floor(((event.clientX - left) / width) * labels.length));
           }}
         >
           <Columns values={values} most={most} chosen={at} />
         </div>
         <div class="chart-days quiet" aria-hidden="true">
-          <span>{dayText(days[0]!)}</span>
-          <span>{dayText(days[last]!)}</span>
+          <span>{labels[0]}</span>
+          <span>{labels[last]}</span>
         </div>
       </div>
     </figure>
@@ -82,7 +84,7 @@ function Columns({ values, most, chosen }: ColumnsProps) {
     <svg viewBox={`0 0 ${values.length} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
       <rect class="chosen" x={chosen} y={0} width={1} height={HEIGHT} />
       {values.map((value, at) => {
-        // A day with any use is visible.
+        // One with any use is visible.
         const height = value === 0 ? 0 : Math.max(1, (value / most) * HEIGHT);
         return <rect key={at} x={at + (1 - width) / 2} y={HEIGHT - height} width={width} height={height} />;
       })}

@@ -2,7 +2,7 @@ import { type Signal, useSignal } from '@preact/signals';
 import { Button } from '../../controls/button.tsx';
 import { Segments } from '../../controls/segments.tsx';
 import { saveFile, useAccount } from '../account.ts';
-import { count, money } from '../formats.ts';
+import { count, dayText, money } from '../formats.ts';
 import { useAction, useResource } from '../resource.ts';
 import { FormFault, Loaded } from '../states.tsx';
 import { MEASURES, type MeasureName } from './measures.ts';
@@ -159,7 +159,12 @@ function ByDay({ range, filter }: Asked) {
                 onChange={(chosen) => (measure.value = chosen)}
               />
             </div>
-            <UsageChart days={days} values={days.map((day) => values.get(day) ?? 0)} show={show} />
+            <UsageChart
+              unit="Day"
+              labels={days.map(dayText)}
+              values={days.map((day) => values.get(day) ?? 0)}
+              show={show}
+            />
           </div>
         );
       }}

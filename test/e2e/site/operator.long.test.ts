@@ -1,0 +1,107 @@
+import type { Route } from 'playwright-core';
+import { expect } from 'vitest';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+import { button, call, enter, LONG_NAME, link, tabTo, typeInto } from './keyboard.ts';
+
+test('an operator makes, finds, pays, suspends and erases a tenant among 3,000 by key presses', async ({
+  visit,
+  system,
+}) => {
+  await call(system, '/admin/v1/plans', {
+    id: 'walk-plan',
+    name: 'خطة الحبر',
+    limits: { tokens_per_day: 9 },
+  });
+  const { page, violations, screenshot, consoleErrors } = await visit('/');
+  // The server has few tenants. The others come with its own list.
+  await page.route('**/admin/v1/tenants?*', withOthers);
+  await enter(page, link(page, 'Operator'));
+  await page.getByRole('cell', { name: 'loaded' }).first().waitFor();
+  await tabTo(page, page.getByRole('slider'));
+  await page.keyboard.press('Home');
+  await expect.poll(() => page.getByRole('slider').getAttribute('aria-valuenow')).toBe('0');
+  expect(await violations()).toEqual([]);
+  await screenshot('operator');
+
+  await enter(page, link(page, 'Tenants'));
+  await page.getByText(/^3,0\d\d of 3,0\d\d$/).waitFor();
+  expect(await violations()).toEqual([]);
+  await enter(page, button(page, 'Create a tenant'));
+  await page.getByRole('dialog').waitFor();
+  await page.keyboard.type(LONG_NAME);
+  await typeInto(page, page.getByLabel(/^Id/), 'walk-operator');
+  expect(await violations()).toEqual([]);
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await typeInto(page, page.getByLabel('Find'), 'WALK-operator');
+  await page.getByText(/^1 of 3,0\d\d$/).waitFor();
+
+  await enter(page, button(page, LONG_NAME));
+  await enter(page, button(page, 'Balance…'));
+  await enter(page, page.getByText('Add to the balance'));
+  await typeInto(page, page.getByLabel(/^Amount/), '12.5');
+  await page.keyboard.press('Enter');
+  await page.getByText('12.50').first().waitFor();
+  expect(await violations()).toEqual([]);
+  await screenshot('operator-balance');
+  await page.keyboard.press('Escape');
+
+  for (const [open, action] of [
+    ['Suspend…', 'Suspend the tenant'],
+    ['Erase…', 'Erase the tenant'],
+  ] as const) {
+    await enter(page, button(page, LONG_NAME));
+    await enter(page, button(page, open));
+    const confirmed = button(page, action);
+    await confirmed.waitFor();
+    await page.keyboard.type('walk-operator');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => confirmed.isDisabled()).toBe(true);
+    await typeInto(page, page.getByLabel('Type the name of the tenant'), LONG_NAME);
+    expect(await violations()).toEqual([]);
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    if (action === 'Suspend the tenant') await page.getByRole('cell', { name: 'suspended' }).waitFor();
+  }
+  await page.getByText('No tenant is like this.').waitFor();
+
+  await enter(page, link(page, 'Plans'));
+  await enter(page, button(page, 'خطة الحبر'));
+  await enter(page, button(page, 'Delete…'));
+  await page.getByLabel('Type the name of the plan').waitFor();
+  await page.keyboard.type('خطة الحبر');
+  await page.keyboard.press('Enter');
+  await page.getByText('There are no plans yet.').waitFor();
+  expect(await violations()).toEqual([]);
+
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.emulateMedia({ colorScheme: 'dark' });
+  const width = () => page.evaluate(() => document.documentElement.scrollWidth);
+  for (const section of ['Prices', 'Upstreams', 'Tenants', 'Now', 'Audit log']) {
+    await enter(page, link(page, section));
+    await page.getByRole('heading', { level: 2 }).first().waitFor();
+    await expect.poll(() => page.getByText('Loading').count()).toBe(0);
+    expect(await violations(), section).toEqual([]);
+    await expect.poll(width).toBe(390);
+  }
+  await typeInto(page, page.getByLabel('Find'), 'walk-');
+  await page.keyboard.press('Enter');
+  await page.getByRole('cell', { name: 'eraseTenant' }).waitFor();
+  await page.getByRole('cell', { name: 'removePlan' }).waitFor();
+  await screenshot('operator-audit');
+  await page.emulateMedia({ forcedColors: 'active' });
+  expect(await violations()).toEqual([]);
+  expect(consoleErrors).toEqual([]);
+});
+
+/** Answers the list of the server, with further tenants to make 3,000 or more. */
+async function withOthers(route: Route): Promise<void> {
+  const response = await route.fetch();
+  const { data } = (await response.json()) as { data: readonly { readonly id: string }[] };
+  const others = Array.from({ length: 2_999 }, (_, at) => ({
+    ...data[0],
+    ...{ id: `other-${at}`, name: at % 2 === 0 ? `دار الحبر ${at}` : `other ${at}`.repeat(20).slice(0, 200) },
+    ...{ limits: {}, created_at: 1_700_000_000 + at },
+  }));
+  await route.fulfill({ response, json: { object: 'list', data: [...data, ...others], has_more: false } });
+}

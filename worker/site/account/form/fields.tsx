@@ -1,0 +1,71 @@
+import { type ChoiceProps, Select } from '../../controls/select.tsx';
+
+interface Named {
+  readonly title: string;
+  /** Unit, and what an empty field means. */
+  readonly hint?: string;
+}
+
+interface FieldProps extends Named {
+  readonly type?: 'date' | 'datetime-local' | 'number' | 'search' | 'text';
+  readonly required?: boolean;
+  readonly min?: number;
+  readonly max?: number;
+  readonly step?: 'any';
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly placeholder?: string;
+  readonly list?: string;
+  readonly dir?: 'auto';
+  readonly autocomplete?: 'off';
+  readonly spellcheck?: boolean;
+  readonly value: string;
+  readonly onInput: (text: string) => void;
+}
+
+const Title = ({ title, hint }: Named) => (
+  <span>
+    {title}
+    {hint !== undefined && <span class="quiet"> {hint}</span>}
+  </span>
+);
+
+/** A field of one line with its name. */
+export const Field = ({ title, hint, onInput, ...input }: FieldProps) => (
+  <label class="field labelled">
+    <Title title={title} {...(hint !== undefined && { hint })} />
+    <input {...input} onInput={(event) => onInput(event.currentTarget.value)} />
+  </label>
+);
+
+/** The name of a record for people. */
+export const NameField = (props: Pick<FieldProps, 'value' | 'onInput'>) => (
+  <Field title="Name" required maxLength={200} dir="auto" {...props} />
+);
+
+interface LinesProps extends Named {
+  readonly rows?: number;
+  readonly value: string;
+  readonly onInput: (text: string) => void;
+}
+
+/** A field of several lines with its name. */
+export const Lines = ({ title, hint, rows = 3, value, onInput }: LinesProps) => (
+  <label class="field labelled">
+    <Title title={title} {...(hint !== undefined && { hint })} />
+    <textarea
+      rows={rows}
+      spellcheck={false}
+      value={value}
+      onInput={(event) => onInput(event.currentTarget.value)}
+    />
+  </label>
+);
+
+/** A choice with its name above it. */
+export const Choice = <T extends string>(props: ChoiceProps<T>) => (
+  <div class="labelled">
+    <span>{props.label}</span>
+    <Select {...props} />
+  </div>
+);
