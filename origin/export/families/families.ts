@@ -18,6 +18,7 @@ import { LLAMA_ROWS } from './llama-rows.ts';
 import { LLAMA4_ROWS } from './llama4-rows.ts';
 import { NEMOTRON_ROWS } from './nemotron-rows.ts';
 import { NEUTRAL_FIELDS } from './neutral-fields.ts';
+import { RECURRENT_GEMMA_ROWS } from './recurrent-gemma-rows.ts';
 import { ROUTED_ROWS } from './routed-rows.ts';
 import { STATE_SPACE_ROWS } from './state-space-rows.ts';
 import { ZAMBA_ROWS } from './zamba-rows.ts';
@@ -29,6 +30,7 @@ export const FAMILIES: readonly DecoderRow[] = [
   ...LAYER_NORM_ROWS,
   ...GEMMA_ROWS,
   ...GEMMA4_ROWS,
+  ...RECURRENT_GEMMA_ROWS,
   ...EXPERT_ROWS,
   ...GPT_ROWS,
   ...ALIBI_ROWS,

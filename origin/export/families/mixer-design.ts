@@ -1,4 +1,4 @@
-import type { MlpDesign } from './feed-forward-design.ts';
+import type { Activation, MlpDesign } from './feed-forward-design.ts';
 import type { NormDesign, ProjectionDesign, Weight } from './weight-design.ts';
 
 /** Parts of a decoder as data: what a token reads of earlier ones. */
@@ -225,10 +225,29 @@ export interface BlockBeforeDesign {
   readonly stateSpace: StateSpaceDesign;
 }
 
+/**
+ * A gated linear recurrence (Recurrent Gemma): x = kernel ∗ input. With r and i, the sigmoids of both gates
+ * of x, and a = −8 r · softplus(decay), each value has the state h = e^a h + √(1 − e^2a) · i · x, without the
+ * root at the first position. The result is output(h · f(branch)).
+ */
+export interface LinearRecurrenceDesign {
+  readonly kind: 'linear-recurrence';
+  readonly width: number;
+  readonly input: ProjectionDesign;
+  readonly branch: ProjectionDesign;
+  readonly activation: Activation;
+  readonly kernel: CausalKernel;
+  /** Of each block of neighbouring values. */
+  readonly gates: readonly { readonly input: ProjectionDesign; readonly decay: ProjectionDesign }[];
+  readonly decay: Weight;
+  readonly output: ProjectionDesign;
+}
+
 export type MixerDesign =
   | AttentionDesign
   | ConvolutionDesign
   | LinearAttentionDesign
   | StateSpaceDesign
   | ParallelDesign
-  | BlockBeforeDesign;
+  | BlockBeforeDesign
+  | LinearRecurrenceDesign;

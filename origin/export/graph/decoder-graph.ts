@@ -16,6 +16,7 @@ import { writeMlp } from './feed-forward.ts';
 import { WeightType } from './graph-builder.ts';
 import { type GraphContext, vectorTensor } from './linear.ts';
 import { writeLinearAttention } from './linear-attention.ts';
+import { writeLinearRecurrence } from './linear-recurrence.ts';
 import { type ResidualStream, writeOptionalNorm, writeSumAndNorm } from './norms.ts';
 import { Positions } from './positions.ts';
 import { writeStateSpace } from './state-space.ts';
@@ -162,6 +163,8 @@ function writeMixer(
       return writeStateSpace(context, mixer, layer, input, hidden);
     case 'parallel':
       return writeParallel(context, positions, mixer, layer, input, hidden);
+    case 'linear-recurrence':
+      return writeLinearRecurrence(context, positions, mixer, layer, input, hidden);
     case 'block-before':
       return writeBlockBefore(context, positions, mixer, layer, [input, embedded], hidden);
   }

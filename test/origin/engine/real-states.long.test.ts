@@ -59,6 +59,8 @@ describe.each([
   ['zamba2', 'fp32'],
   ['kimi_linear', 'fp32'],
   ['kimi_linear', 'int8'],
+  ['recurrent_gemma', 'fp32'],
+  ['recurrent_gemma', 'int8'],
   // Without states: layers that read the KV of others.
   ['gemma4_text', 'fp32'],
   ['gemma4_text', 'int8'],

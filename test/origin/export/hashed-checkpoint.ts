@@ -17,7 +17,7 @@ const seedOf = (name: string): number =>
   Buffer.from(name).reduce((hash, byte) => Math.imul(hash ^ byte, 0x01000193) >>> 0, 0x811c9dc5);
 
 /** Families whose norms add 1 to their weight. */
-const ADDING_FAMILIES = /^(gemma(?!4)|nemotron$|qwen3_next|qwen3_5)/;
+const ADDING_FAMILIES = /^(gemma(?!4)|recurrent_gemma|nemotron$|qwen3_next|qwen3_5)/;
 
 /** Norms are near 1, biases small, matrices such that they keep the size of what they multiply. */
 function centreAndAmplitude(

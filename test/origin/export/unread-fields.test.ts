@@ -14,7 +14,8 @@ const textOf = ({ config }: FamilyCase): Fields => (config.text_config as Fields
 const designOf = (config: Fields) => describeFamily(config, new Set()).design;
 
 /** Families that rotate a share of each head. */
-const PARTIAL = /^(phi|phi3|stablelm|nemotron|glm|glm4|glm4_moe|mistral3-latent|qwen3_next)(-|$)/;
+const PARTIAL =
+  /^(phi|phi3|stablelm|nemotron|glm|glm4|glm4_moe|mistral3-latent|qwen3_next|recurrent_gemma)(-|$)/;
 
 const FAMILIES = CASES.filter(({ name }) => !name.includes('-')).map(
   (one) => [one.name, textOf(one)] as const,

@@ -35,7 +35,7 @@ STATE_POSITIONS = 512
 STATEFUL = (
     "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text", "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe",
     "olmo_hybrid", "bamba", "granitemoehybrid", "falcon_h1", "nemotron_h", "mamba2",
-    "kimi_linear", "zamba2",
+    "kimi_linear", "zamba2", "recurrent_gemma",
 )
 
 
@@ -404,6 +404,10 @@ CASES = {
                                 use_bias=True, use_conv_bias=False, n_routed_experts=9, num_experts_per_tok=3,
                                 n_group=3, topk_group=2, moe_intermediate_size=40, norm_topk_prob=True,
                                 moe_shared_expert_intermediate_size=56, routed_scaling_factor=2.5),
+    "recurrent_gemma": square(heads=4, head=24, kv=1, layers=4, intermediate_size=144, lru_width=80, attention_window_size=40,
+                              conv1d_width=4, logits_soft_cap=5.0, block_types=["recurrent", "attention", "recurrent"],
+                              rope_theta=10000.0, partial_rotary_factor=0.5, embeddings_scale_by_sqrt_dim=True,
+                              hidden_activation="gelu_pytorch_tanh", pad_token_id=0),
     "zamba2": square(heads=4, head=16, kv=4, layers=3, intermediate_size=88, hidden_act="gelu", num_mem_blocks=2,
                      layers_block_type=["hybrid", "hybrid", "hybrid"], adapter_rank=10,
                      use_shared_attention_adapter=True, use_mem_rope=True, rope_theta=20000.0, mamba_d_state=20,
@@ -442,7 +446,7 @@ def mixed(values):
 
 def centre_and_amplitude(family, name, shape):
     if name.endswith("weight") and (len(shape) == 1 or "norm" in name):
-        adding = family.startswith(("gemma", "qwen3_next", "qwen3_5")) and not family.startswith("gemma4") or family == "nemotron"
+        adding = family.startswith(("gemma", "recurrent_gemma", "qwen3_next", "qwen3_5")) and not family.startswith("gemma4") or family == "nemotron"
         adds_one = adding and "linear_attn" not in name
         if family.startswith("gemma4") and "q_norm" in name:  # Gemma 4 does not divide scores.
             return 0.0, 0.25
