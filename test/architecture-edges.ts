@@ -161,8 +161,8 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/api': words('shared'),
   'worker/site/build': words('shared worker/dialects worker/site/api worker/site/docs'),
   'worker/site/compare': words(`
-    worker/site/api worker/site/controls worker/site/copy worker/site/playground worker/site/store
-    worker/site/tokens
+    worker/site/api worker/site/controls worker/site/copy worker/site/playground worker/site/score
+    worker/site/store worker/site/tokens
   `),
   'worker/site/local': words('worker/site/api worker/site/controls worker/site/store'),
   // Requests are read and answered by the Worker's code, and run by the engine.
@@ -181,6 +181,9 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/playground': words(`
     worker/site/api worker/site/constraint worker/site/controls worker/site/copy worker/site/editor
     worker/site/store worker/site/tokens
+  `),
+  'worker/site/score': words(`
+    shared worker/site/api worker/site/controls worker/site/playground worker/site/store
   `),
   'worker/site/shell': words(`
     worker/site/account worker/site/compare worker/site/controls worker/site/local worker/site/operator

@@ -9,7 +9,17 @@ export type Sides<T> = readonly [left: T, right: T];
 /** What the view compares. Survives a reload. */
 export interface CompareSettings extends Subject {
   readonly sides: Sides<SideSettings>;
+  /** A prompt for each side; absent = both have the same. */
+  readonly prompts?: Sides<string> | null;
 }
+
+/** What is compared: samples of two requests, one given text, or choices of many lines. */
+export const MODES = [
+  ['samples', 'Samples'],
+  ['text', 'Given text'],
+  ['choices', 'Choices'],
+] as const;
+export type CompareMode = (typeof MODES)[number][0];
 
 /** Lives as long as the page, so that samples arrive while other views are shown. */
 export interface CompareState {
@@ -18,8 +28,12 @@ export interface CompareState {
   readonly sides: Sides<Side>;
   /** Index of the sample that is shown. */
   readonly sample: Signal<number>;
-  /** The prompt of the shown samples. */
-  readonly asked: Signal<TokenizedText>;
+  /** The prompts of the shown samples. */
+  readonly asked: Signal<Sides<TokenizedText>>;
+  readonly mode: Signal<CompareMode>;
+  /** The given text under both models. */
+  readonly scored: Sides<Side>;
+  readonly scoredText: Signal<string>;
 }
 
 const PROMPT = 'Once upon a time there was a king who had three daughters.';
@@ -73,25 +87,54 @@ let opened: Promise<CompareState> | null = null;
 
 /** Reads the stored settings; later calls return the same state. */
 export function openComparison(session: Session): Promise<CompareState> {
-  opened ??= tabSignal<CompareSettings>('compare', { ...EXAMPLES[0]!.settings, prompt: '' }).then(
-    (settings) => ({
-      session,
-      settings,
-      sides: [new Side(), new Side()],
-      sample: signal(0),
-      asked: signal({ text: '', tokens: [] }),
-    }),
-  );
+  opened ??= Promise.all([
+    tabSignal<CompareSettings>('compare', { ...EXAMPLES[0]!.settings, prompt: '' }),
+    tabSignal<CompareMode>('compare-mode', 'samples'),
+  ]).then(([settings, mode]) => ({
+    session,
+    settings,
+    mode,
+    sides: [new Side(), new Side()],
+    sample: signal(0),
+    asked: signal([typed(''), typed('')]),
+    scored: [new Side(), new Side()],
+    scoredText: signal(''),
+  }));
   return opened;
+}
+
+const typed = (text: string): TokenizedText => ({ text, tokens: [] });
+
+/** Returns the prompt of each side. */
+export const promptsOf = ({ prompt, prompts }: CompareSettings): Sides<string> => prompts ?? [prompt, prompt];
+
+/** Returns the settings with another model of one side. */
+export function withModel(settings: CompareSettings, index: number, model: string): CompareSettings {
+  const [left, right] = settings.sides.map((side, at) => (at === index ? { ...side, model } : side));
+  return { ...settings, sides: [left!, right!] };
 }
 
 /** Requests the samples of both sides, or of one. */
 export function compare({ session, settings, sides, sample, asked }: CompareState, only?: Side): void {
   const subject = settings.peek();
-  if (subject.prompt === '') return;
+  const prompts = promptsOf(subject);
+  if (prompts.includes('')) return;
   sample.value = 0;
-  asked.value = { text: subject.prompt, tokens: [] };
+  asked.value = [typed(prompts[0]), typed(prompts[1])];
   for (const [index, side] of sides.entries())
     if (only === undefined || only === side)
-      void side.run(session.connection.peek(), subject.sides[index]!, subject);
+      void side.run(session.connection.peek(), subject.sides[index]!, {
+        prompt: prompts[index]!,
+        n: subject.n,
+      });
+}
+
+/** Requests the logprobs of a given text from both models. Generates nothing. */
+export function scoreText({ session, settings, scored, scoredText }: CompareState): void {
+  const { prompt, sides } = settings.peek();
+  if (prompt === '') return;
+  scoredText.value = prompt;
+  const parameters = { max_tokens: 0, echo: true };
+  for (const [index, side] of scored.entries())
+    void side.run(session.connection.peek(), { ...sides[index]!, parameters }, { prompt, n: 1 });
 }

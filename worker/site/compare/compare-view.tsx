@@ -3,10 +3,20 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import { isOverlaid } from '../controls/dialog.tsx';
+import { Lazy } from '../controls/lazy.tsx';
 import { NumberField } from '../controls/number-field.tsx';
+import { Segments } from '../controls/segments.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { takeCarried, useSession } from '../store/session.ts';
-import { type CompareState, compare, EXAMPLES, openComparison } from './compare-state.ts';
+import {
+  type CompareState,
+  compare,
+  EXAMPLES,
+  MODES,
+  openComparison,
+  promptsOf,
+  scoreText,
+} from './compare-state.ts';
 import { Completions } from './completions.tsx';
 import { SideForm } from './side-form.tsx';
 
@@ -19,7 +29,7 @@ export function CompareView() {
       const carried = takeCarried(session, 'compare');
       if (carried) {
         const prompt = carried.map(({ text }) => text).join('');
-        opened.settings.value = { ...opened.settings.peek(), prompt };
+        opened.settings.value = { ...opened.settings.peek(), prompt, prompts: null };
         for (const side of opened.sides) side.clear();
       }
       state.value = opened;
@@ -33,27 +43,62 @@ function OpenedComparison({ state }: { readonly state: CompareState }) {
     const press = (event: KeyboardEvent) => {
       if (isOverlaid()) return;
       const completes = event.key === 'Enter' && (event.ctrlKey || event.metaKey);
-      if (completes) compare(state);
-      else if (event.key === 'Escape') for (const side of state.sides) side.stop();
+      if (completes) run(state);
+      else if (event.key === 'Escape') for (const side of [...state.sides, ...state.scored]) side.stop();
     };
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);
   }, [state]);
+  const { mode } = state;
+  return (
+    <div class="compare">
+      <h1 class="visually-hidden">Compare</h1>
+      <Segments
+        label="What is compared"
+        value={mode.value}
+        options={MODES}
+        onChange={(chosen) => (mode.value = chosen)}
+      />
+      {mode.value === 'samples' && <Samples state={state} />}
+      {mode.value === 'text' && (
+        <Lazy
+          key="text"
+          load={async () => (await import('./text-comparison.tsx')).TextComparison}
+          props={{ state }}
+        />
+      )}
+      {mode.value === 'choices' && (
+        <Lazy
+          key="choices"
+          load={async () => (await import('../score/score-view.tsx')).ScoreView}
+          props={{}}
+        />
+      )}
+    </div>
+  );
+}
+
+function run(state: CompareState): void {
+  if (state.mode.peek() === 'samples') compare(state);
+  if (state.mode.peek() === 'text') scoreText(state);
+}
+
+/** The samples of two requests. */
+function Samples({ state }: { readonly state: CompareState }) {
   const { result: left } = state.sides[0];
   const { result: right } = state.sides[1];
   const isEmpty = [left, right].every(
     ({ value }) => value.samples.length === 0 && !value.running && !value.failure,
   );
   return (
-    <div class="compare">
-      <h1 class="visually-hidden">Compare</h1>
+    <>
       <SubjectForm state={state} />
       <div class="sides">
         <SideForm state={state} index={0} />
         <SideForm state={state} index={1} />
       </div>
       {isEmpty ? <Examples state={state} /> : <Completions state={state} />}
-    </div>
+    </>
   );
 }
 
@@ -62,30 +107,33 @@ const MAX_SAMPLES = 64;
 /** The prompt and the number of samples. */
 function SubjectForm({ state }: { readonly state: CompareState }) {
   const { settings, sides } = state;
-  const { prompt, n } = settings.value;
+  const { prompt, n, prompts = null } = settings.value;
+  const isReady = !promptsOf(settings.value).includes('');
   const running = sides.some(({ result }) => result.value.running);
   const field = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => field.current?.focus({ preventScroll: true }), []);
   return (
     <section class="subject" aria-label="Prompt and samples">
-      <div class="field">
-        <textarea
-          ref={field}
-          rows={3}
-          aria-label="Prompt"
-          placeholder="The beginning of a text, for both sides"
-          value={prompt}
-          onInput={(event) => {
-            settings.value = { ...settings.value, prompt: event.currentTarget.value };
-          }}
-        />
-      </div>
+      {prompts === null && (
+        <div class="field">
+          <textarea
+            ref={field}
+            rows={3}
+            aria-label="Prompt"
+            placeholder="The beginning of a text, for both sides"
+            value={prompt}
+            onInput={(event) => {
+              settings.value = { ...settings.value, prompt: event.currentTarget.value };
+            }}
+          />
+        </div>
+      )}
       <div class="row">
         <Button
           class="primary"
           icon="play"
           text="Compare"
-          disabled={prompt === ''}
+          disabled={!isReady}
           onClick={() => compare(state)}
         />
         <Button
@@ -106,11 +154,26 @@ function SubjectForm({ state }: { readonly state: CompareState }) {
           />
           <span class="quiet">samples per side</span>
         </span>
+        <label class="switch">
+          <input
+            type="checkbox"
+            checked={prompts !== null}
+            onChange={(event) => {
+              const { checked } = event.currentTarget;
+              settings.value = {
+                ...settings.value,
+                prompts: checked ? [prompt, prompt] : null,
+                prompt: prompts?.[0] ?? prompt,
+              };
+            }}
+          />
+          Two prompts
+        </label>
         <OpenInMenu
           label="Open in"
           from="compare"
-          parts={() => [{ text: prompt, tokens: [] }]}
-          disabled={prompt === ''}
+          parts={() => [{ text: promptsOf(settings.peek())[0], tokens: [] }]}
+          disabled={!isReady}
         />
         <span class="quiet">Ctrl-Enter compares, Esc stops</span>
       </div>

@@ -109,7 +109,11 @@ function CompletionPanel({ state, side, index, shown, marks }: CompletionPanelPr
             {facts(shown, running).join(' · ')}
             {usage && ` · ${usage.cachedTokens} of ${usage.promptTokens} prompt tokens cached`}
           </span>
-          <OpenInMenu label={`Open ${name} in`} from="compare" parts={() => [state.asked.peek(), shown]} />
+          <OpenInMenu
+            label={`Open ${name} in`}
+            from="compare"
+            parts={() => [state.asked.peek()[index], shown]}
+          />
         </p>
       )}
     </section>

@@ -1,7 +1,7 @@
 import { DialectSelect, ModelSelect } from '../controls/connection-selects.tsx';
 import { NumberField } from '../controls/number-field.tsx';
 import { offeredModels } from '../store/session.ts';
-import type { CompareState } from './compare-state.ts';
+import type { CompareState, Sides } from './compare-state.ts';
 import type { SideSettings } from './comparison.ts';
 
 export const SIDE_NAMES = ['A', 'B'] as const;
@@ -15,7 +15,7 @@ interface SideFormProps {
 
 /** Model, dialect and parameters of one side. */
 export function SideForm({ state: { session, settings }, index }: SideFormProps) {
-  const { sides } = settings.value;
+  const { sides, prompts = null } = settings.value;
   const { model, dialect, parameters } = sides[index];
   const set = (change: Partial<SideSettings>) => {
     const [left, right] = sides;
@@ -41,6 +41,20 @@ export function SideForm({ state: { session, settings }, index }: SideFormProps)
           onChange={(chosen) => set({ dialect: chosen })}
         />
       </div>
+      {prompts && (
+        <div class="field side-prompt">
+          <textarea
+            rows={3}
+            aria-label={`Prompt of ${name}`}
+            placeholder={`The beginning of a text, for ${name}`}
+            value={prompts[index]}
+            onInput={({ currentTarget: { value } }) => {
+              const changed: Sides<string> = index === 0 ? [value, prompts[1]] : [prompts[0], value];
+              settings.value = { ...settings.value, prompts: changed };
+            }}
+          />
+        </div>
+      )}
       <div class="side-fields">
         {FIELDS.map((field) => (
           <NumberField

@@ -14,18 +14,23 @@ interface VirtualTableProps<T> {
   readonly label: string;
   readonly columns: readonly VirtualColumn<T>[];
   readonly rows: readonly T[];
+  readonly takesFocus?: boolean;
 }
 
-/** Height of a row in pixels, as the style has it. */
-const ROW = 32;
+/** Heights of a row in pixels, as the style has them. */
+const ROW = { fine: 32, coarse: 44 };
 
 /** A table of any length. Renders only the visible rows. */
-export function VirtualTable<T>({ label, columns, rows }: VirtualTableProps<T>) {
-  const { scroller, view } = useScroller();
-  const { start, end } = rowWindow(rows.length, view.top, view.height, ROW);
+export function VirtualTable<T>({ label, columns, rows, takesFocus = true }: VirtualTableProps<T>) {
+  const { scroller, view } = useScroller(takesFocus);
+  const rowHeight = matchMedia('(max-width: 760px), (pointer: coarse)').matches ? ROW.coarse : ROW.fine;
+  const { start, end } = rowWindow(rows.length, view.top, view.height, rowHeight);
   const cellClass = ({ isNumber }: VirtualColumn<T>) => (isNumber ? 'number' : '');
   /** What is not rendered above and below. */
-  const space = { paddingTop: `${start * ROW}px`, paddingBottom: `${(rows.length - end) * ROW}px` };
+  const space = {
+    paddingTop: `${start * rowHeight}px`,
+    paddingBottom: `${(rows.length - end) * rowHeight}px`,
+  };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
     <section ref={scroller} class="virtual-table figures" aria-label={label} tabIndex={0}>

@@ -35,7 +35,10 @@ function shown(...samples: readonly (readonly (readonly string[])[])[]) {
     session,
     sides,
     sample: signal(0),
-    asked: signal({ text: '', tokens: [] }),
+    asked: signal([
+      { text: '', tokens: [] },
+      { text: '', tokens: [] },
+    ]),
   } as unknown as CompareState;
   const page = rendered(h(SessionContext.Provider, { value: session }, h(Completions, { state })));
   const options = (index: number) =>
