@@ -14,7 +14,7 @@ const TINTS = [
 /** How the text shows probabilities, with the scale. */
 export function DisplayBar() {
   const state = usePlayground();
-  const { editor, isRunning, content } = state;
+  const { editor, isRunning, content, ids } = state;
   const { display } = useSession();
   const set = (change: Partial<TokenDisplay>) => {
     display.value = { ...display.value, ...change };
@@ -35,6 +35,14 @@ export function DisplayBar() {
           onChange={(event) => set({ whiteSpace: event.currentTarget.checked })}
         />
         White space
+      </label>
+      <label class="switch" title="Sends the prompt as token ids">
+        <input
+          type="checkbox"
+          checked={ids.isOn.value}
+          onChange={(event) => (ids.isOn.value = event.currentTarget.checked)}
+        />
+        Token ids
       </label>
       <div class="row">
         <Button

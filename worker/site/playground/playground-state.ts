@@ -12,6 +12,7 @@ import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { perplexityOf } from '../tokens/probability.ts';
 import { ChoiceCollector, type OfferedChoices, placedChoice, takenOf } from './choices.ts';
 import { type ChoiceUpdate, Generation } from './generation.ts';
+import { continueIds, type IdPrompts, idsOf, openIdPrompts } from './id-prompt.ts';
 import { Insertion } from './insertion.ts';
 import { DEFAULT_PARAMETERS } from './presets.ts';
 import { pageFields, requestBody, sentFields } from './request-body.ts';
@@ -36,6 +37,8 @@ export interface PlaygroundState {
   >;
   /** The choices of the last request, if there are several. */
   readonly choices: Signal<OfferedChoices | null>;
+  /** Texts whose token ids are sent in their place. */
+  readonly ids: IdPrompts;
   /** The last requests for completions, the last one last. */
   readonly runs: Signal<readonly Run[]>;
   /** Returns a seed for a run without one, so that it can be repeated. */
@@ -77,6 +80,7 @@ export async function openPlayground(session: Session): Promise<PlaygroundState>
     dialog: signal(null),
     arrival: signal(null),
     choices: signal(null),
+    ids: openIdPrompts(),
     runs,
     drawSeed: () => crypto.getRandomValues(new Uint32Array(1))[0]!,
   };
@@ -156,20 +160,26 @@ const chosen = ({ tokens: [first] }: PlacedTokens, alternative: Alternative) => 
 });
 
 /** Fields that the page sends unless the visitor changes them. */
-export const presetOf = ({ session: { access, model } }: PlaygroundState): Parameters =>
-  pageFields(canHeal(access.value, model.value));
+export const presetOf = ({ session: { access, model }, ids, content }: PlaygroundState): Parameters =>
+  pageFields(canHeal(access.value, model.value) && idsOf(ids, content.value) === null);
 
 /** What *Complete* sends of a text, without `stream`. */
 export const bodyOf = (
   state: PlaygroundState,
   content: Pick<EditorContent, 'text' | 'mark'>,
-): Record<string, unknown> =>
-  requestBody(state.session.model.value, content, sentFields(presetOf(state), state.parameters.value));
+): Record<string, unknown> => {
+  const fields = sentFields(presetOf(state), state.parameters.value);
+  const body = requestBody(state.session.model.value, content, fields);
+  const prompt = idsOf(state.ids, content);
+  return prompt === null ? body : { ...body, prompt };
+};
 
 async function continueText(state: PlaygroundState, editor: TextEditor): Promise<void> {
   const body = bodyOf(state, editor.content);
   state.choices.value = null;
-  await send(state, editor, 'seed' in body ? body : { ...body, seed: state.drawSeed() }, editor.content);
+  const before = editor.content;
+  await send(state, editor, 'seed' in body ? body : { ...body, seed: state.drawSeed() }, before);
+  continueIds(state.ids, before, editor.content);
 }
 
 let lastRun = 0;
@@ -268,6 +278,7 @@ export function takeChoice(state: PlaygroundState, index: number): boolean {
   if (taken.length > 0) editor.replace(position, position + taken.length, '');
   editor.append(position, text, placedChoice(offered, index));
   editor.endStep(position + text.length);
+  continueIds(state.ids, { text: offered.text, mark: null }, editor.content);
   return true;
 }
 

@@ -59,6 +59,9 @@ export function Playground() {
           <FailureNotice key={phase.at} failure={phase.failure} onRetry={() => void complete(state)} />
         )}
         <Arrival />
+        {state.ids.isOn.value && (
+          <Lazy load={async () => (await import('./id-field.tsx')).IdField} props={{}} />
+        )}
         {state.choices.value && (
           <Lazy
             load={async () => (await import('./choices-panel.tsx')).ChoicesPanel}

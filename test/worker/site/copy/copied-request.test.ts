@@ -5,6 +5,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { CopyDialog } from '../../../../worker/site/copy/copy-dialog.tsx';
 import type { EditorContent, TextEditor } from '../../../../worker/site/editor/text-editor.ts';
 import { Generation } from '../../../../worker/site/playground/generation.ts';
+import { openIdPrompts } from '../../../../worker/site/playground/id-prompt.ts';
 import { ParametersPanel } from '../../../../worker/site/playground/parameters-panel.tsx';
 import {
   bodyOf,
@@ -50,6 +51,7 @@ function opened() {
     dialog: signal(null),
     arrival: signal(null),
     choices: signal(null),
+    ids: openIdPrompts(),
     runs: signal([]),
     drawSeed: () => 7,
   };

@@ -3,6 +3,7 @@ import { computed, signal } from '@preact/signals';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { EditorContent, TextEditor } from '../../../../worker/site/editor/text-editor.ts';
 import { Generation } from '../../../../worker/site/playground/generation.ts';
+import { openIdPrompts } from '../../../../worker/site/playground/id-prompt.ts';
 import {
   complete,
   type PlaygroundState,
@@ -62,6 +63,7 @@ function opened(parameters: Record<string, unknown> = {}) {
     dialog: signal(null),
     arrival: signal(null),
     choices: signal(null),
+    ids: openIdPrompts(),
     runs: signal([]),
     drawSeed: () => 7,
   };

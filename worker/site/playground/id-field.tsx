@@ -1,0 +1,93 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useId, useRef } from 'preact/hooks';
+import { RequestFailure, reasonOf } from '../api/request-failure.ts';
+import { Button } from '../controls/button.tsx';
+import { type IdText, idsOf, idsOfText, keepIds, readIds, textOfIds } from './id-prompt.ts';
+import { usePlayground } from './playground-state.ts';
+
+/** Their text is asked for when the visitor pauses, because that is a request. */
+const PAUSE_MS = 500;
+
+/** The prompt as token ids. The text shows what they stand for. */
+export function IdField() {
+  const { session, content, ids: prompts, editor, isRunning } = usePlayground();
+  const id = useId();
+  const timer = useRef(0);
+  const written = useSignal<string | null>(null);
+  const fault = useSignal('');
+  /** Counts requests, of which only the last one counts. */
+  const asked = useRef(0);
+  const ids = idsOf(prompts, content.value);
+
+  const ask = async (request: () => Promise<IdText>, show: (found: IdText) => void) => {
+    const own = ++asked.current;
+    fault.value = '';
+    try {
+      const found = await request();
+      if (own !== asked.current) return;
+      keepIds(prompts, found);
+      written.value = null;
+      show(found);
+    } catch (thrown) {
+      if (own !== asked.current) return;
+      const reason = thrown instanceof RequestFailure ? reasonOf(thrown) : String(thrown);
+      fault.value = reason || 'Enter a key first.';
+    }
+  };
+  const readText = () => {
+    const { text } = content.peek();
+    void ask(
+      () => idsOfText(session.connection.peek(), session.model.peek(), text),
+      () => undefined,
+    );
+  };
+  const write = (text: string) => {
+    written.value = text;
+    window.clearTimeout(timer.current);
+    const read = readIds(text);
+    fault.value = 'fault' in read ? read.fault : '';
+    if ('fault' in read) return;
+    timer.current = window.setTimeout(() => {
+      const request = () => textOfIds(session.connection.peek(), session.model.peek(), read.ids);
+      void ask(request, (found) => {
+        if (found.text !== editor.peek()?.content.text) editor.peek()?.setText(found.text);
+      });
+    }, PAUSE_MS);
+  };
+  useEffect(() => {
+    if (ids === null) readText();
+    return () => window.clearTimeout(timer.current);
+  }, []);
+  return (
+    <div class="id-field field">
+      <label for={id}>Token ids of the prompt</label>
+      <textarea
+        id={id}
+        rows={2}
+        spellcheck={false}
+        autocomplete="off"
+        placeholder="12, 345 or [12, 345]"
+        aria-invalid={fault.value !== ''}
+        disabled={isRunning.value}
+        value={written.value ?? ids?.join(', ') ?? ''}
+        onInput={(event) => write(event.currentTarget.value)}
+      />
+      {fault.value !== '' && (
+        <p class="error-text" role="alert">
+          {fault.value}
+        </p>
+      )}
+      {fault.value === '' && ids === null && written.value === null && (
+        <p class="row">
+          <span class="quiet">The text has no known ids, so the text itself is sent.</span>
+          <Button text="Read its ids" onClick={readText} />
+        </p>
+      )}
+      {ids !== null && written.value === null && (
+        <p class="quiet" role="status">
+          {ids.length.toLocaleString('en')} ids are sent as they are.
+        </p>
+      )}
+    </div>
+  );
+}
