@@ -1,3 +1,4 @@
+import { Fragment } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import { ModelSelect } from '../controls/connection-selects.tsx';
@@ -37,13 +38,17 @@ export function TextComparison({ state }: { readonly state: CompareState }) {
         </div>
         <div class="row">
           {SIDE_NAMES.map((name, index) => (
-            <ModelSelect
-              key={name}
-              label={`Model of ${name}`}
-              offered={offeredModels(state.session)}
-              model={settings.value.sides[index]!.model}
-              onChange={(id) => (settings.value = withModel(settings.value, index, id))}
-            />
+            <Fragment key={name}>
+              <span class={`side-mark ${name}`} aria-hidden="true">
+                {name}
+              </span>
+              <ModelSelect
+                label={`Model of ${name}`}
+                offered={offeredModels(state.session)}
+                model={settings.value.sides[index]!.model}
+                onChange={(id) => (settings.value = withModel(settings.value, index, id))}
+              />
+            </Fragment>
           ))}
           <Button
             class="primary"
@@ -111,7 +116,8 @@ function Differences({ spans }: { readonly spans: readonly AlignedSpan[] }) {
           ? 'No stretch of the text has a logprob of both models.'
           : `${counted} of ${spans.length} stretches have logprobs of both. A needs ${figure(perByte[0], 3)} bits per byte, B ${figure(perByte[1], 3)}. Sum of B − A: ${figure(right - left)} nats.`}
       </p>
-      <p class="answer token-text differences">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
+      <section class="token-text differences" aria-label="Text with differences" tabIndex={0}>
         {spans.map((span, index) => {
           const nats = gain(span);
           const level = nats === null ? 0 : levelOf(nats);
@@ -122,7 +128,7 @@ function Differences({ spans }: { readonly spans: readonly AlignedSpan[] }) {
             </span>
           );
         })}
-      </p>
+      </section>
       <p class="quiet">
         Tinted from one bit of difference on, stronger with each bit. Underlined: less likely with B; without
         a line: more likely.
