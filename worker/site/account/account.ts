@@ -89,12 +89,3 @@ export function useAccount(): Account {
 
 /** Returns the key in use, below the view that waits for it. */
 export const useOwnKey = (): OwnKey => useAccount().own.value!;
-
-/** Offers a file to save. */
-export function saveFile(name: string, content: Blob): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(content);
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}

@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { Button } from '../../controls/button.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
-import { askJson, saveFile, useAccount } from '../account.ts';
+import { saveFile } from '../../controls/save-file.ts';
+import { askJson, useAccount } from '../account.ts';
 import { type Column, DataTable } from '../data-table.tsx';
 import { count, dateText, relative } from '../formats.ts';
 import { useAction, useResource } from '../resource.ts';

@@ -1,7 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { Button } from '../../controls/button.tsx';
+import { saveFile } from '../../controls/save-file.ts';
 import { Segments } from '../../controls/segments.tsx';
-import { saveFile, useAccount } from '../account.ts';
+import { useAccount } from '../account.ts';
 import { count, dayText, money } from '../formats.ts';
 import { useAction, useResource } from '../resource.ts';
 import { FormFault, Loaded } from '../states.tsx';
