@@ -4,7 +4,7 @@
 
 Each case becomes OUTPUT/NAME with config.json, model.safetensors, tokenizer.json and reference.json: the greedy tokens
 after several prompts, and beside it logits.bin, the float32 logits of every position of the longest prompt. What is
-there already is kept. FILE gets a line for each case: configuration, shapes of tensors, greedy tokens and the logits of a
+there already is kept. FILE gets a line for each case: configuration, shapes of tensors, greedy tokens and some logits of a
 few positions, so that a test can make the same weights again. Weights are a hash of the tensor's name and the element's
 index; test/origin/export/hashed-checkpoint.ts has the same formula.
 """
@@ -14,6 +14,7 @@ import base64
 import copy
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy
@@ -28,6 +29,8 @@ LONGEST = 200
 #: Lengths of the prompts that are continued, and positions whose logits are stored.
 PROMPTS = [1, 7, 48, 65, 130, 200]
 STORED = [6, 64, 199]
+#: Logits that a fixture has of the positions before the last one: those of the first tokens.
+FEW_LOGITS = 32
 NEW_TOKENS = 8
 #: The longest prompt of families with states, which have more positions.
 LONGEST_WITH_STATES = 300
@@ -652,6 +655,30 @@ def write_case(name, output):
     return case
 
 
+def grouped(tensors):
+    """Names that differ in one number, and have one shape, as one name: `layers.{0,1}.norm`."""
+    groups = {}
+    for name, shape in tensors.items():
+        number = re.search(r"\.(\d+)\.", name)
+        parts = (name, "") if number is None else (name[:number.start(1)], name[number.end(1):])
+        groups.setdefault((parts, str(shape)), []).append((number and number[1], shape))
+    return {
+        before if numbers[0][0] is None else f"{before}{{{','.join(number for number, _ in numbers)}}}{after}": numbers[0][1]
+        for ((before, after), _), numbers in groups.items()
+    }
+
+
+def fixture(case):
+    """A case as the tests read it."""
+    tensors = case["tensors"]
+    while (fewer := grouped(tensors)) != tensors:
+        tensors = fewer
+    continuations = [dict(length=one["length"], tokens=one["tokens"]) for one in case["continuations"]]
+    *first, last = case["rows"]
+    few = [row | dict(logits=base64.b64encode(base64.b64decode(row["logits"])[:4 * FEW_LOGITS]).decode()) for row in first]
+    return case | dict(tensors=tensors, continuations=continuations, rows=[*few, last], fields=all_fields(case["config"]))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("output", type=Path)
@@ -663,7 +690,7 @@ def main():
     transformers.logging.disable_progress_bar()
     cases = [write_case(name, arguments.output) for name in arguments.case or CASES]
     if arguments.fixtures:
-        lines = [dict(prompt=prompt(LONGEST)), *(case | dict(fields=all_fields(case["config"])) for case in cases)]
+        lines = [dict(prompt=prompt(LONGEST)), *map(fixture, cases)]
         arguments.fixtures.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
 
