@@ -50,6 +50,15 @@ test('serves the documentation at each of its addresses, under the same policy',
   }
 });
 
+test('browsers ask for the service worker anew, under a policy that lets it load only from its server', async () => {
+  const { headers } = await fetch(`${worker.url}/service-worker.js`);
+  expect([headers.get('cache-control'), headers.get('content-type')]).toEqual([
+    'no-cache',
+    expect.stringContaining('javascript'),
+  ]);
+  expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; connect-src 'self';/);
+});
+
 test('an unknown file of the page is a 404', async () => {
   const answer = await fetch(`${worker.url}/assets/none.js`);
   expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: 'not_found' } }]);
