@@ -20,8 +20,7 @@ interface LengthTier {
 /** The first tier has all tokens. Most tokens have up to 10 bytes. */
 const TIER_LENGTHS = [0, 4, 8, 16, 40];
 
-function lengthTiers(tokens: TokenBytes, references: boolean): readonly LengthTier[] {
-  const entries = sortedTokens(tokens, references);
+function lengthTiers(tokens: TokenBytes, entries: readonly TokenEntry[]): readonly LengthTier[] {
   const longest = new Uint32Array(tokens.vocabularySize);
   for (const { id, bytes } of entries) longest[id] = Math.max(longest[id]!, bytes.length);
   return TIER_LENGTHS.map((longerThan) => {
@@ -46,8 +45,7 @@ export interface PlainSlice {
 /** The first slice has all plain tokens. A counted string allows those of the second. */
 const SLICE_LENGTHS = [Number.POSITIVE_INFINITY, COUNTED_BYTES];
 
-function plainSlices(tokens: TokenBytes): readonly PlainSlice[] {
-  const entries = sortedTokens(tokens);
+function plainSlices(tokens: TokenBytes, entries: readonly TokenEntry[]): readonly PlainSlice[] {
   const plain = new Set(entries.filter(({ bytes }) => isPlain(bytes)));
   return SLICE_LENGTHS.map((maxBytes) => {
     const isMember = (entry: TokenEntry) => plain.has(entry) && entry.bytes.length <= maxBytes;
@@ -91,8 +89,9 @@ export class GrammarVocabulary {
   ) {
     this.tokens = tokens;
     this.maskLength = maskLengthOf(tokens);
-    this.#textTiers = lengthTiers(tokens, false);
-    this.#plainSlices = plainSlices(tokens);
+    const entries = sortedTokens(tokens);
+    this.#textTiers = lengthTiers(tokens, entries);
+    this.#plainSlices = plainSlices(tokens, entries);
     this.masks = new MaskCache(cacheBytes);
     this.tables = new TableMemory(tableBytes);
   }
@@ -109,6 +108,6 @@ export class GrammarVocabulary {
    */
   tiersFor(program: Program): readonly LengthTier[] {
     if (!refersToTokens(program)) return this.#textTiers;
-    return (this.#referenceTiers ??= lengthTiers(this.tokens, true));
+    return (this.#referenceTiers ??= lengthTiers(this.tokens, sortedTokens(this.tokens, true)));
   }
 }
