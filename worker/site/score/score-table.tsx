@@ -102,7 +102,8 @@ function LineDetails({ result, measure }: { readonly result: LineResult; readonl
       <pre>
         <code>{line.prompt}</code>
       </pre>
-      <div class="score-frame">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
+      <section class="score-frame" aria-label="Choices of the line" tabIndex={0}>
         <table class="figures">
           <thead>
             <tr>
@@ -133,7 +134,7 @@ function LineDetails({ result, measure }: { readonly result: LineResult; readonl
             })}
           </tbody>
         </table>
-      </div>
+      </section>
     </section>
   );
 }
