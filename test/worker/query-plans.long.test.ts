@@ -82,7 +82,7 @@ const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
   readPlan: (db) => plans.readPlan(db, 'p'),
   listPlans: (db) => plans.listPlans(db, '', 9),
   updatePlan: (db) => plans.updatePlan(db, 'p', { limits: LIMITS }, ENTRY),
-  removePlan: (db) => plans.removePlan(db, 'p', ENTRY),
+  removePlan: (db) => plans.removePlan(db, 'unused', ENTRY),
   insertTenant: (db) =>
     tenants.insertTenant(
       db,

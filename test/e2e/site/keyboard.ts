@@ -27,7 +27,7 @@ export async function tabTo(page: Page, target: Locator): Promise<void> {
   await target.first().waitFor();
   const isFocused = () => target.first().evaluate((element) => element === document.activeElement);
   for (let presses = 0; !(await isFocused()); presses += 1) {
-    if (presses > 60) throw new Error(`Tab does not reach ${target}.`);
+    if (presses > 100) throw new Error(`Tab does not reach ${target}.`);
     await page.keyboard.press('Tab');
   }
 }
