@@ -65,7 +65,7 @@ test('keys are made, found, rotated and deleted by key presses, and one that is 
   await enter(page, button(page, 'I have stored it'));
   await page.getByText('2 of 25').waitFor();
   // By the clock of the server, after a moment.
-  await page.getByText(/^ends in (2 h|1 h 59 min)$/).waitFor();
+  await page.getByText(/^ends in (2 h 0 min|1 h 59 min)$/).waitFor();
 
   const { data } = await call<{ data: { id: string; name: string }[] }>(
     own,
