@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { globSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { Chroot, hasChroot } from '../support/chroot.ts';
@@ -18,6 +18,15 @@ function linkPackages(folders: readonly string[], app: string): void {
 }
 
 const { folder, dependencies } = stagedPackage();
+
+test('the package holds no TypeScript, takes at most 35 MB, and npm packs all of it', () => {
+  const listed = execFileSync('npm', ['pack', '--dry-run', '--json'], { cwd: folder, encoding: 'utf8' });
+  const [packed] = Object.values(JSON.parse(listed) as Record<string, { size: number; entryCount: number }>);
+  expect(packed!.size).toBeLessThanOrEqual(35e6);
+  const files = globSync('**/*.*', { cwd: folder });
+  expect(files.filter((file) => file.endsWith('.ts'))).toEqual([]);
+  expect(packed!.entryCount).toBeGreaterThanOrEqual(files.length);
+});
 
 // npm resolves the dependencies offline, among packages that are there already: how it fetches them is not
 // tested.

@@ -202,7 +202,7 @@ describe('a repository of safetensors', () => {
   });
 
   it.each([
-    ['config.json', { model_type: 'mamba2' }, /^config\.json: model_type is "mamba2"; supported is one of /],
+    ['config.json', { model_type: 'rwkv7' }, /^config\.json: model_type is "rwkv7"; supported is one of /],
     [
       'config.json',
       { quantization_config: { quant_method: 'gptq' } },
