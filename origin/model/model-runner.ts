@@ -105,7 +105,7 @@ export interface LogitRows {
   /** Returns a row in main memory; valid until the next call. */
   row(row: number): Float32Array;
   /**
-   * Returns what a device tells of the token after a row. Null if only the whole row can tell: no device has
+   * Returns the device's score of the token after a row. Null if only the whole row can give it: no device has
    * scored it, it has no numbers, or tokens beyond the list may be as likely.
    * @param top most likely tokens to list, at most 20
    */

@@ -226,9 +226,9 @@ export interface BlockBeforeDesign {
 }
 
 /**
- * A gated linear recurrence (Recurrent Gemma): x = kernel ∗ input. With r and i, the sigmoids of both gates
- * of x, and a = −8 r · softplus(decay), each value has the state h = e^a h + √(1 − e^2a) · i · x, without the
- * root at the first position. The result is output(h · f(branch)).
+ * A gated linear recurrence (Recurrent Gemma): x = kernel ∗ input. Each value has the state h = e^a h +
+ * √(1 − e^2a) · i · x, without the root at the first position. In it, r and i are the sigmoids of both gates
+ * of x, and a = −8 r · softplus(decay). The result is output(h · f(branch)).
  */
 export interface LinearRecurrenceDesign {
   readonly kind: 'linear-recurrence';

@@ -13,9 +13,9 @@ export const TOP_LOGPROBS = 'top_logprobs';
 const COLUMNS = { axis: 1 };
 
 /**
- * Encodes an ONNX model that scores one token per row of logits [n, vocabulary]: the log-softmax of the
- * tokens `next` [n, 1], how many tokens are more likely (of equal ones, those with a lower id), and the `top`
- * most likely tokens with their logits and log-softmax. Counts are a product with ones, because CUDA's sums
+ * Encodes an ONNX model that scores the tokens `next` [n, 1] by rows of logits [n, vocabulary]. It returns
+ * their log-softmax, and how many tokens come before them: more likely ones, and equal ones with a lower id.
+ * It also returns the `top` most likely tokens, with their logits and log-softmax. Counts are a product with ones, because CUDA's sums
  * need cuDNN; they are exact below 2²⁴.
  */
 export function scoreGraph(vocabularySize: number, top: number): Uint8Array {

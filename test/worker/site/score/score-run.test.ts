@@ -42,7 +42,7 @@ function fakeTiming() {
   return { timing, slept };
 }
 
-test('each line is one request, the best choice depends on the measure, and the accuracy is told for each', async () => {
+test('each line is one request, the best choice depends on the measure, and each has an accuracy', async () => {
   const sent = serveCompletions(scores);
   const run = new ScoreRun('default', lines(1_000), fakeTiming().timing);
   await run.start(CONNECTION);

@@ -51,7 +51,7 @@ test('a file has exact bytes, also of parts of a character, and a spreadsheet ru
   });
 });
 
-test('a rank is told if the list proves it', () => {
+test('a token has a rank if the list proves it', () => {
   const of = (chosen: string, ...names: readonly string[]) =>
     rankOf({ ...token(chosen), alternatives: names.map((name) => ({ name, logprob: -1, id: null })) });
   expect([of('a', 'a', 'b', 'c'), of('b', 'a', 'b', 'c')]).toEqual([1, 2]);
