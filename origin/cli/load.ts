@@ -32,7 +32,7 @@ export interface LoadFigures {
   readonly requestsPerSecond: number;
   /** Milliseconds from sending to the first event. */
   readonly timeToFirstToken: Percentiles;
-  /** Mean milliseconds per token of a request after its first event. */
+  /** As `vllm bench serve`: milliseconds from the first event to the last, per token after the first. */
   readonly perToken: Percentiles;
   /** Milliseconds between events of one stream. */
   readonly interToken: Percentiles;

@@ -8,7 +8,10 @@ interface CompilePoolOptions extends Partial<TimeLimits> {
   readonly processes?: number;
   /** Maximum waiting compilations per tenant; default 64. More are rejected with 503. */
   readonly maxWaiting?: number;
-  /** Maximum wait for a free process in milliseconds; default 1,000. Then the job fails with 503. */
+  /**
+   * Maximum wait in milliseconds for a free process, and for the tenant's own compilation before it; default
+   * 1,000. Then the job fails with 503.
+   */
   readonly maxWaitMs?: number;
   /** The module that each process runs. */
   readonly entry?: URL;

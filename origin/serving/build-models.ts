@@ -81,7 +81,10 @@ async function runBuild(
     if (name !== undefined) results.set(name, value!);
   });
   createInterface(child.stderr).on('line', onLine);
-  const [code] = (await once(child, 'close')) as [number | null];
+  const [code] = await once(child, 'close').catch((error: Error) => {
+    onLine(`model: the build cannot start: ${error.message}`);
+    return [null];
+  });
   process.off('exit', stop);
   const directory = results.get('CONTINUO_MODEL_DIR');
   if (code !== 0 || directory === undefined) return null;

@@ -29,10 +29,13 @@ export async function checkConstraint(
   }
 }
 
-/** Adds line and column to the browser's message, which names a position or nothing. */
-function jsonError(source: string, message: string): string {
-  const position = Number(/at position (\d+)/.exec(message)?.[1] ?? source.length);
-  const before = source.slice(0, position).split('\n');
-  const text = message.replace(/ (in JSON )?at position \d+.*$/, '');
+/** Names line and column as the server does, if the browser's message has a place. */
+export function jsonError(source: string, message: string): string {
+  const [, line, column] = /at line (\d+) column (\d+)/.exec(message) ?? [];
+  const text = message.replace(/ (in JSON )?at (position \d|line \d+ column \d).*$/, '');
+  if (line !== undefined) return `${text} at line ${line}, column ${column}`;
+  const position = /at position (\d+)/.exec(message)?.[1];
+  if (position === undefined && !/end of (JSON|data|file)/i.test(message)) return text;
+  const before = source.slice(0, Number(position ?? source.length)).split('\n');
   return `${text} at line ${before.length}, column ${before.at(-1)!.length + 1}`;
 }

@@ -42,17 +42,17 @@ function cancel({ local }: Session): void {
 export function RunHereDialog({ onClose }: { readonly onClose: () => void }) {
   const session = useSession();
   const refusal = useSignal<string | null>(null);
-  const openFiles = (files: readonly File[]) => {
+  const openFiles = async (files: readonly File[] | Promise<readonly File[]>) => {
     try {
       refusal.value = null;
-      openModel({ type: 'open', ...modelOf(files) }, session);
+      openModel({ type: 'open', ...modelOf(await files) }, session);
     } catch (thrown) {
       refusal.value = thrown instanceof Error ? thrown.message : String(thrown);
     }
   };
   const drop = (event: DragEvent) => {
     event.preventDefault();
-    if (event.dataTransfer) void droppedFiles(event.dataTransfer).then(openFiles);
+    if (event.dataTransfer) void openFiles(droppedFiles(event.dataTransfer));
   };
   return (
     <Dialog title="Run a model in this browser" class="run-here-dialog" onClose={onClose}>
@@ -75,7 +75,7 @@ export function RunHereDialog({ onClose }: { readonly onClose: () => void }) {
             type="file"
             multiple
             ref={(input) => input?.setAttribute('webkitdirectory', '')}
-            onChange={({ currentTarget }) => openFiles([...(currentTarget.files ?? [])])}
+            onChange={({ currentTarget }) => void openFiles([...(currentTarget.files ?? [])])}
           />
         </label>
         {refusal.value !== null && (
