@@ -105,8 +105,8 @@ export interface LogitRows {
   /** Returns a row in main memory; valid until the next call. */
   row(row: number): Float32Array;
   /**
-   * Returns the device's score of the token after a row. Null if only the whole row can give it: no device has
-   * scored it, it has no numbers, or tokens beyond the list may be as likely.
+   * Returns the device's score of the token after a row. Null if only the whole row can give it: no device
+   * has scored it, it has no numbers, or tokens beyond the list may be as likely.
    * @param top most likely tokens to list, at most 20
    */
   score(row: number, top: number): TokenScore | null;

@@ -8,7 +8,7 @@ test('a build that cannot start makes its model faulty, and the others are serve
     ({ name, source: of, engine: { device: { provider: 'cpu' } } }) as ModelSettings;
   const set = {
     models: [settings('built', source), settings('there', null)],
-    limits: { mainBytes: null, cardBytes: null },
+    limits: { mainBytes: 0, cardBytes: 0 },
   };
   const { models, faulty } = await buildModels(set, () => {});
   expect(models.map(({ name }) => name)).toEqual(['there']);
