@@ -15,8 +15,8 @@ const COLUMNS = { axis: 1 };
 /**
  * Encodes an ONNX model that scores the tokens `next` [n, 1] by rows of logits [n, vocabulary]. It returns
  * their log-softmax, and how many tokens come before them: more likely ones, and equal ones with a lower
- * id. It also returns the `top` most likely tokens, with their logits and log-softmax. Counts are a product with ones, because CUDA's sums
- * need cuDNN; they are exact below 2²⁴.
+ * id. It also returns the `top` most likely tokens, with their logits and log-softmax. Counts are a product
+ * with ones, because CUDA's sums need cuDNN; they are exact below 2²⁴.
  */
 export function scoreGraph(vocabularySize: number, top: number): Uint8Array {
   const { float32, int64 } = ElementType;
