@@ -7,7 +7,10 @@ import { secondsOrNull } from '../admin/admin-objects.ts';
 import { isWithin } from '../tenants/address-ranges.ts';
 import type { KeyRecord } from '../tenants/key-store.ts';
 
-/** A key that creates or changes another one never grants more than it may itself. */
+/**
+ * A key that creates or changes another one grants no models, time, addresses or limits beyond its own. Of the
+ * scopes, it grants all but `admin`.
+ */
 
 type Terms = z.infer<typeof keyPatch> & Pick<Partial<z.infer<typeof keyBody>>, 'scopes'>;
 
@@ -39,21 +42,24 @@ export function checkGrant(
 }
 
 /** The limits that are set. */
-const given = (limits: Limits): z.infer<typeof keyBody>['limits'] =>
+const setLimits = (limits: Limits): z.infer<typeof keyBody>['limits'] =>
   Object.fromEntries(Object.entries(toSnakeCase(limits)).filter(([, limit]) => limit !== null));
 
+/** What a key may do beside its limits, as the body of a request writes it. */
+const termsOf = ({
+  models,
+  expiresAt,
+  allowedAddresses,
+}: Pick<ApiKey, 'models' | 'expiresAt' | 'allowedAddresses'>) => ({
+  models: models && [...models],
+  expires_at: secondsOrNull(expiresAt),
+  allowed_addresses: allowedAddresses && [...allowedAddresses],
+});
+
 /** A new secret for another key gives all that key may. @throws ApiError 400 as `checkGrant` */
-export function checkHolds({ models, expiresAt, limits, allowedAddresses }: KeyRecord, held: ApiKey): void {
-  const open = Object.fromEntries(Object.keys(given(held.limits)).map((name) => [name, null]));
-  checkGrant(
-    {
-      models: models && [...models],
-      expires_at: secondsOrNull(expiresAt),
-      allowed_addresses: allowedAddresses && [...allowedAddresses],
-      limits: { ...open, ...toSnakeCase(limits) },
-    },
-    held,
-  );
+export function checkHolds(key: KeyRecord, held: ApiKey): void {
+  const unlimited = Object.fromEntries(Object.keys(setLimits(held.limits)).map((name) => [name, null]));
+  checkGrant({ ...termsOf(key), limits: { ...unlimited, ...toSnakeCase(key.limits) } }, held);
 }
 
 /**
@@ -61,13 +67,13 @@ export function checkHolds({ models, expiresAt, limits, allowedAddresses }: KeyR
  * @throws ApiError 400 as `checkGrant`
  */
 export function granted<T extends z.infer<typeof newKey>>(body: T, held: ApiKey): T {
-  const { models, expires_at: end, limits, allowed_addresses: ranges } = body;
+  const own = termsOf(held);
   const filled = {
     ...body,
-    limits: { ...given(held.limits), ...limits },
-    models: models ?? (held.models && [...held.models]),
-    expires_at: end ?? secondsOrNull(held.expiresAt),
-    allowed_addresses: ranges ?? (held.allowedAddresses && [...held.allowedAddresses]),
+    limits: { ...setLimits(held.limits), ...body.limits },
+    models: body.models ?? own.models,
+    expires_at: body.expires_at ?? own.expires_at,
+    allowed_addresses: body.allowed_addresses ?? own.allowed_addresses,
   };
   checkGrant(filled, held);
   return filled;

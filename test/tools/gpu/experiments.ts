@@ -137,7 +137,7 @@ async function scoredPrompt(setting: Setting): Promise<Answer> {
   return await opened(setting, { slots: 2, prefillChunk: 512, graphs: true }, async (runner) => {
     const rows = await scoredTimes(setting, changedRunner(runner, {}));
     const { score } = runner;
-    if (!score) return rows;
+    if (!score || runner.shape.maxScored === undefined) return rows;
     const scoring = changedRunner(runner, { score: score.bind(runner) });
     const onDevice = await scoredTimes(setting, scoring);
     return {

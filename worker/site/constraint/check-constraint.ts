@@ -29,13 +29,45 @@ export async function checkConstraint(
   }
 }
 
+const UNEXPECTED_TOKEN = /^Unexpected token '.+is not valid JSON$/su;
+
 /** Names line and column as the server does, if the browser's message has a place. */
 export function jsonError(source: string, message: string): string {
   const [, line, column] = /at line (\d+) column (\d+)/.exec(message) ?? [];
   const text = message.replace(/ (in JSON )?at (position \d|line \d+ column \d).*$/, '');
   if (line !== undefined) return `${text} at line ${line}, column ${column}`;
-  const position = /at position (\d+)/.exec(message)?.[1];
-  if (position === undefined && !/end of (JSON|data|file)/i.test(message)) return text;
-  const before = source.slice(0, Number(position ?? source.length)).split('\n');
+  const position = positionOf(source, message);
+  if (position === null) return text;
+  const before = source.slice(0, position).split('\n');
   return `${text} at line ${before.length}, column ${before.at(-1)!.length + 1}`;
+}
+
+function positionOf(source: string, message: string): number | null {
+  const named = /at position (\d+)/.exec(message)?.[1];
+  if (named !== undefined) return Number(named);
+  if (/end of (JSON|data|file)/i.test(message)) return source.length;
+  return UNEXPECTED_TOKEN.test(message) ? unexpectedAt(source) : null;
+}
+
+/**
+ * Chromium names an unexpected token without its position. The shortest beginning of the source with that fault
+ * ends with the token.
+ */
+function unexpectedAt(source: string): number | null {
+  let [low, high] = [0, source.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (hasUnexpected(source.slice(0, middle + 1))) high = middle;
+    else low = middle + 1;
+  }
+  return low === source.length ? null : low;
+}
+
+function hasUnexpected(source: string): boolean {
+  try {
+    JSON.parse(source);
+    return false;
+  } catch (thrown) {
+    return UNEXPECTED_TOKEN.test((thrown as Error).message);
+  }
 }

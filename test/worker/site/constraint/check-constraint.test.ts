@@ -16,8 +16,9 @@ test.each([
   ['Unexpected end of JSON input', 'Unexpected end of JSON input at line 3, column 2'],
   [
     `Unexpected token 'x', ..."  "type": x\n}" is not valid JSON`,
-    `Unexpected token 'x', ..."  "type": x\n}" is not valid JSON`,
+    `Unexpected token 'x', ..."  "type": x\n}" is not valid JSON at line 2, column 11`,
   ],
+  ['JSON Parse error: Unexpected identifier "x"', 'JSON Parse error: Unexpected identifier "x"'],
 ])('the message of a browser, %j, names its place once, or none', (message, shown) => {
   expect(jsonError(SOURCE, message)).toBe(shown);
 });
