@@ -8,8 +8,8 @@ import { isWithin } from '../tenants/address-ranges.ts';
 import type { KeyRecord } from '../tenants/key-store.ts';
 
 /**
- * A key that creates or changes another one grants no models, time, addresses or limits beyond its own. Of the
- * scopes, it grants all but `admin`.
+ * A key that creates or changes another one grants no models, time, addresses or limits beyond its own. Of
+ * the scopes, it grants all but `admin`.
  */
 
 type Terms = z.infer<typeof keyPatch> & Pick<Partial<z.infer<typeof keyBody>>, 'scopes'>;

@@ -50,8 +50,8 @@ function positionOf(source: string, message: string): number | null {
 }
 
 /**
- * Chromium names an unexpected token without its position. The shortest beginning of the source with that fault
- * ends with the token.
+ * Chromium names an unexpected token without its position. The shortest beginning of the source with that
+ * fault ends with the token.
  */
 function unexpectedAt(source: string): number | null {
   let [low, high] = [0, source.length];
