@@ -80,53 +80,54 @@ export class PrefillRuns {
     const parts = this.#waits(prefill) ? [] : joined.members.map((member) => this.#part(member, joined));
     const { request } = prefill;
     const run = this.#clock.newRun(new Set([request.account]));
-    let scored: LogitRows | null = null;
+    let rows: LogitRows | null = null;
     return {
       kind: 'prefill',
       copies: [...entered, ...restored.copies, ...joined.copies],
       requests: joined.members.map((member) => member.request),
       start: () => {
         restored.write();
-        if (parts.length === 0) return restored.logits ?? prefill.logits ?? NO_LOGITS;
+        if (parts.length === 0) {
+          const logits = restored.logits ?? prefill.logits ?? NO_LOGITS;
+          rows = this.#rowsOf(logits);
+          return logits;
+        }
         if (!joined.members.every(({ isShort }) => isShort)) this.#clock.enter(run);
         const { signal } = run.stop;
         const stop = parts.length > 1 ? signal : AbortSignal.any([request.signal, signal]);
-        return this.#compute(parts, stop, (rows) => {
-          scored = rows;
+        return this.#compute(parts, stop).then((computed) => {
+          rows = computed;
+          return NO_LOGITS;
         });
       },
-      postprocess: (logits, now) => {
+      postprocess: (_, now) => {
         // A run that was done before it could be stopped counts.
         run.stoppedBy = null;
-        if (parts.length > 0) return this.#advancePrefills(parts, scored ?? this.#rowsOf(logits), now);
-        const rows: LogitRows = { row: () => logits, score: () => null };
+        if (parts.length > 0) return this.#advancePrefills(parts, rows!, now);
+        const ofPrompt = part(rows!, 0, 1);
         const isOpen = !request.closed;
-        const copies = isOpen ? this.#requests.advancePrefill(prefill, prefill.computed, rows, now) : [];
+        const copies = isOpen ? this.#requests.advancePrefill(prefill, prefill.computed, ofPrompt, now) : [];
         return { rows: 1, tokens: 0, copies };
       },
       charge: () => this.#clock.chargeRun('prefill', run, new Map([[request.account, ONE_ROW]])),
     };
   }
 
-  /** @param takeScored gets the rows if the device scores them, and logits are not brought then */
-  #compute(
-    parts: readonly PrefillPart[],
-    stop: AbortSignal,
-    takeScored: (rows: LogitRows) => void,
-  ): Promise<Float32Array> {
+  /** Computes chunks. If the device scores all of their tokens, their logits stay there. */
+  async #compute(parts: readonly PrefillPart[], stop: AbortSignal): Promise<LogitRows> {
     const chunks = parts.map(({ chunk }) => chunk);
     const wanted = chunks.reduce((sum, { logitsAt }) => sum + logitsAt.length, 0);
     if (wanted > 0 && parts.every(({ prefill }) => this.#canScore(prefill))) {
       const next = parts.flatMap(({ prefill: { tokens }, chunk: { start, logitsAt } }) =>
         Array.from(logitsAt, (at) => tokens[start + at + 1] ?? 0),
       );
-      return this.#runner.score!(chunks, Int32Array.from(next), stop).then((rows) => {
-        takeScored(rows);
-        return NO_LOGITS;
-      });
+      return this.#runner.score!(chunks, Int32Array.from(next), stop);
     }
-    if (chunks.length > 1) return this.#runner.prefillTogether!(chunks, stop);
-    return this.#runner.prefill(chunks[0]!, stop);
+    const logits =
+      chunks.length > 1
+        ? this.#runner.prefillTogether!(chunks, stop)
+        : this.#runner.prefill(chunks[0]!, stop);
+    return this.#rowsOf(await logits);
   }
 
   /** Whether the device scores the tokens of a prompt, so that their logits stay there. */
@@ -169,12 +170,8 @@ export class PrefillRuns {
     let first = 0;
     let tokens = 0;
     for (const { prefill, chunk, end } of parts) {
-      const [from, count] = [first, chunk.logitsAt.length];
-      const at = (index: number) => from + (index < 0 ? count + index : index);
-      const rows: LogitRows = {
-        row: (index) => ofRun.row(at(index)),
-        score: (index, top) => ofRun.score(at(index), top),
-      };
+      const count = chunk.logitsAt.length;
+      const rows = part(ofRun, first, count);
       if (!prefill.request.closed) copies.push(...this.#requests.advancePrefill(prefill, end, rows, now));
       first += count;
       tokens += chunk.tokens.length;
@@ -214,4 +211,10 @@ export class PrefillRuns {
     const row = (index: number) => logits.subarray(index * vocabularySize, (index + 1) * vocabularySize);
     return { row, score: () => null };
   }
+}
+
+/** Returns some of the rows, of which the last one is also row −1. */
+function part(rows: LogitRows, from: number, count: number): LogitRows {
+  const at = (index: number) => from + (index < 0 ? count + index : index);
+  return { row: (index) => rows.row(at(index)), score: (index, top) => rows.score(at(index), top) };
 }
