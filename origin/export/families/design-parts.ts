@@ -56,6 +56,11 @@ export const layerNorm = (name: string, epsilon: number, bias = true): NormDesig
   weightOffset: 0,
 });
 
+export const rmsNorm = (name: string, epsilon: number): NormDesign => ({
+  ...layerNorm(name, epsilon, false),
+  kind: 'rms',
+});
+
 /** Granite 4 writes attention for full attention. */
 const ATTENTION_TYPES: readonly string[] = ['full_attention', 'sliding_attention', 'attention'];
 

@@ -1,7 +1,7 @@
 import type { ConfigFields } from './config-fields.ts';
 import type { LayerDesign } from './decoder-design.ts';
 import type { DecoderRow, Differences, ExpertsStyle, LayerDifferences, RowContext } from './decoder-row.ts';
-import { projection, readSlidingLayers } from './design-parts.ts';
+import { projection, readSlidingLayers, rmsNorm } from './design-parts.ts';
 import { whole } from './weight-design.ts';
 
 /** Gemma 4: heads of two sizes, layers that read the KV of earlier ones, vectors of each token by layer. */
@@ -91,7 +91,6 @@ function lastOf(
   width: number,
   epsilon: number,
 ): Pick<LayerDesign, 'tokenInput' | 'outputScale'> {
-  const norm = { kind: 'rms' as const, epsilon, bias: null, weightOffset: 0 as const };
   return {
     tokenInput:
       width === 0
@@ -101,7 +100,7 @@ function lastOf(
             gate: projection(`${name}.per_layer_input_gate`, false),
             activation: 'gelu-tanh',
             projection: projection(`${name}.per_layer_projection`, false),
-            norm: { ...norm, weight: whole(`${name}.post_per_layer_input_norm.weight`) },
+            norm: rmsNorm(`${name}.post_per_layer_input_norm`, epsilon),
           },
     outputScale: whole(`${name}.layer_scalar`),
   };
@@ -116,13 +115,7 @@ function tokenInputs({ sizes }: RowContext, width: number, epsilon: number): Dif
       embeddingScale: Math.sqrt(width),
       projection: projection('model.per_layer_model_projection', false),
       projectionScale: sizes.hidden ** -0.5,
-      norm: {
-        kind: 'rms',
-        epsilon,
-        weight: whole('model.per_layer_projection_norm.weight'),
-        bias: null,
-        weightOffset: 0,
-      },
+      norm: rmsNorm('model.per_layer_projection_norm', epsilon),
     },
   };
 }

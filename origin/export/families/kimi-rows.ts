@@ -1,7 +1,7 @@
 import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from './decoder-row.ts';
-import { projection, readLayerTypes } from './design-parts.ts';
+import { projection, readLayerTypes, rmsNorm } from './design-parts.ts';
 import { latent } from './latent-rows.ts';
 import type { LinearAttentionDesign } from './mixer-design.ts';
 import { whole } from './weight-design.ts';
@@ -83,7 +83,7 @@ function delta(name: string, { heads, keySize, length }: DeltaSizes, epsilon: nu
     rateScale: 1,
     gate: of('g_b_proj'),
     narrow: { width: keySize, decay: of('f_a_proj'), gate: of('g_a_proj') },
-    norm: { kind: 'rms', epsilon, weight: whole(`${name}.o_norm.weight`), bias: null, weightOffset: 0 },
+    norm: rmsNorm(`${name}.o_norm`, epsilon),
     output: of('o_proj'),
   };
 }

@@ -1,12 +1,12 @@
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
-import { projection } from './design-parts.ts';
+import { projection, rmsNorm } from './design-parts.ts';
 import { correctedExperts, DEEPSEEK_TRAINING, deepseekExperts, denseFirst, groupsOf } from './expert-rows.ts';
 import type { RouterDesign } from './feed-forward-design.ts';
 import { readQueryScaling } from './llama-rows.ts';
 import type { LatentDesign } from './mixer-design.ts';
 import { yarnMagnitude } from './rotary.ts';
-import { type NormDesign, type ProjectionDesign, type RowRange, whole } from './weight-design.ts';
+import type { ProjectionDesign, RowRange } from './weight-design.ts';
 
 /** Families with latent attention. */
 
@@ -51,13 +51,7 @@ const ofHeads = (heads: number, size: number, parts: readonly RowRange[]): RowRa
  */
 function latentProjections(sizes: LatentSizes, biased: boolean) {
   const { heads, rotated, plain, value, kvRank, queryRank } = sizes;
-  const norm = (name: string): NormDesign => ({
-    kind: 'rms',
-    epsilon: LATENT_EPSILON,
-    weight: whole(`${name}.weight`),
-    bias: null,
-    weightOffset: 0,
-  });
+  const norm = (name: string) => rmsNorm(name, LATENT_EPSILON);
   return (layer: string) => {
     const name = `${layer}.self_attn`;
     const rowsOf = (which: string, rows: readonly RowRange[], bias = false): ProjectionDesign => ({

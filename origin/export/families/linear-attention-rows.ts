@@ -1,7 +1,14 @@
 import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from './decoder-row.ts';
-import { chosenRows, interleaved, kernelLength, projection, readLayerTypes } from './design-parts.ts';
+import {
+  chosenRows,
+  interleaved,
+  kernelLength,
+  projection,
+  readLayerTypes,
+  rmsNorm,
+} from './design-parts.ts';
 import { ROUTER_TRAINING, separate, withDenseLayers } from './expert-rows.ts';
 import { attentionBias, NORMS_AFTER } from './llama-rows.ts';
 import type { LinearAttentionDesign, RecurrenceShape } from './mixer-design.ts';
@@ -108,7 +115,6 @@ function qwen(
     layer: (index) => {
       if (attends[index]) return {};
       const layer = `model.layers.${index}.linear_attn`;
-      const norm = { kind: 'rms', epsilon, weight: whole(`${layer}.norm.weight`), bias: null } as const;
       return {
         mixer: {
           kind: 'linear-attention',
@@ -119,7 +125,7 @@ function qwen(
           logDecay: whole(`${layer}.A_log`),
           rateScale: 1,
           narrow: null,
-          norm: { ...norm, weightOffset: 0 },
+          norm: rmsNorm(`${layer}.norm`, epsilon),
           output: projection(`${layer}.out_proj`, false),
         },
       };
@@ -156,12 +162,6 @@ function olmoHybrid({ fields, sizes }: RowContext): Differences {
       const layer = `model.layers.${index}.linear_attn`;
       const of = (name: string) => projection(`${layer}.${name}`, false);
       const taps = ['q', 'k', 'v'].map((name) => ({ tensor: `${layer}.${name}_conv1d.weight` }));
-      const norm = {
-        kind: 'rms',
-        epsilon: 1e-5,
-        weight: whole(`${layer}.o_norm.weight`),
-        bias: null,
-      } as const;
       return {
         mixer: {
           kind: 'linear-attention',
@@ -177,7 +177,7 @@ function olmoHybrid({ fields, sizes }: RowContext): Differences {
           logDecay: whole(`${layer}.A_log`),
           rateScale,
           narrow: null,
-          norm: { ...norm, weightOffset: 0 },
+          norm: rmsNorm(`${layer}.o_norm`, 1e-5),
           output: of('o_proj'),
         },
       };

@@ -1,5 +1,5 @@
 import type { ConfigFields } from './config-fields.ts';
-import { kernelLength, layerNorm } from './design-parts.ts';
+import { kernelLength, rmsNorm } from './design-parts.ts';
 import type { StateSpaceDesign } from './mixer-design.ts';
 import { type ProjectionDesign, type Weight, whole } from './weight-design.ts';
 
@@ -90,7 +90,7 @@ export function describeStateSpace(name: string, sizes: StateSpaceSizes): StateS
     logDecay: vector('A_log'),
     skip: vector('D'),
     kernel: { length, weight: vector('conv1d.weight'), bias: kernelBias ? vector('conv1d.bias') : null },
-    norm: { ...layerNorm(`${name}.norm`, sizes.epsilon, false), kind: 'rms' },
+    norm: rmsNorm(`${name}.norm`, sizes.epsilon),
     normPlace: 'after-gate',
     output: { weight: vector('out_proj.weight'), bias: outputBias ? vector('out_proj.bias') : null },
     multipliers: null,

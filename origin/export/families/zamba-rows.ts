@@ -1,12 +1,12 @@
 import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from './decoder-row.ts';
-import { chosenRows, kernelLength, projection, readActivation } from './design-parts.ts';
+import { chosenRows, kernelLength, projection, readActivation, rmsNorm } from './design-parts.ts';
 import type { MlpDesign } from './feed-forward-design.ts';
 import type { AttentionDesign, BlockBeforeDesign } from './mixer-design.ts';
 import { readRotary } from './rotary.ts';
 import { describeStateSpace, type StateSpaceSizes } from './state-space.ts';
-import { type NormDesign, type ProjectionDesign, whole } from './weight-design.ts';
+import type { ProjectionDesign } from './weight-design.ts';
 
 /** Zamba 2: state spaces, some after a block of attention and MLP that layers share, with their adapters. */
 
@@ -79,7 +79,7 @@ function describeBlock(block: string, use: number, sizes: BlockSizes): Omit<Bloc
   };
   return {
     kind: 'block-before',
-    norm: rms(`${block}.input_layernorm`, epsilon),
+    norm: rmsNorm(`${block}.input_layernorm`, epsilon),
     attention: {
       ...attention,
       query: input('q'),
@@ -87,7 +87,7 @@ function describeBlock(block: string, use: number, sizes: BlockSizes): Omit<Bloc
       value: input('v'),
       output: projection(`${block}.self_attn.o_proj`, false),
     },
-    mlpNorm: rms(`${block}.pre_ff_layernorm`, epsilon),
+    mlpNorm: rmsNorm(`${block}.pre_ff_layernorm`, epsilon),
     mlp: {
       kind: 'mlp',
       ...mlp,
@@ -99,14 +99,6 @@ function describeBlock(block: string, use: number, sizes: BlockSizes): Omit<Bloc
 }
 
 type LayerParts = 'linear' | 'stateSpaceNorm' | 'stateSpace';
-
-const rms = (name: string, epsilon: number): NormDesign => ({
-  kind: 'rms',
-  epsilon,
-  weight: whole(`${name}.weight`),
-  bias: null,
-  weightOffset: 0,
-});
 
 /** Heads together are twice as wide as the residual stream, which attention reads beside the embedding. */
 function readBlocks({ fields, sizes }: RowContext): BlockSizes & { readonly maxPositions: number } {
@@ -169,7 +161,7 @@ function zamba2(row: RowContext): Differences {
     const mixer: BlockBeforeDesign = {
       ...describeBlock(block, use, blocks),
       linear: projection(`${name}.linear`, false),
-      stateSpaceNorm: rms(`${name}.mamba_decoder.input_layernorm`, blocks.epsilon),
+      stateSpaceNorm: rmsNorm(`${name}.mamba_decoder.input_layernorm`, blocks.epsilon),
       stateSpace: describeStateSpace(`${name}.mamba_decoder.mamba`, stateSpace),
     };
     return { only: 'mixer', mixer, names: { attentionNorm: '' } };
