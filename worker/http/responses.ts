@@ -109,6 +109,7 @@ export function addCommonHeaders(response: Response, request: Request, context: 
   const { settings, reply, caller } = context;
   // The only one of them that a page sets itself.
   const policy = headers.get('content-security-policy');
+  // JSON has all of them already.
   if (policy !== SECURITY_HEADERS['content-security-policy']) {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) headers.set(name, value);
     if (policy !== null) headers.set('content-security-policy', policy);

@@ -7,7 +7,7 @@ import { button, PROMPT, shown, status, textOf } from './playground-page.ts';
 
 const words = (count: number) => Array.from({ length: count }, (_, index) => ` w${index}`);
 
-test('a long text changes at most once per frame, is replaced by what is typed over it, is stored while it is streamed, and survives a reload at its last token', async ({
+test('a long text changes at most once per frame, gives way to what is typed over it, is stored while streamed, and survives a reload at its last token', async ({
   visit,
   onTestFinished,
 }) => {

@@ -4,9 +4,17 @@ export const DAY_S = 86_400;
 
 export const count = (value: number): string => value.toLocaleString('en');
 
-/** Returns micro-units in units of the currency, which the server does not name. */
+const MICROS = 1_000_000;
+
+/** Returns micro-units in units of the currency. */
+export const units = (micros: number): number => micros / MICROS;
+
+/** Returns the micro-units of an amount that was typed. */
+export const microsOf = (typed: string): number => Math.round(Number(typed) * MICROS);
+
+/** Returns an amount of the currency, which the server does not name. */
 export const money = (micros: number): string =>
-  (micros / 1_000_000).toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 });
+  units(micros).toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 });
 
 export const isMoney = (limit: string): boolean => limit.includes('micros');
 

@@ -54,9 +54,8 @@ const isBetween = (text: Uint8Array, at: number): boolean =>
   at === text.length || (text[at]! & 0xc0) !== 0x80;
 
 /**
- * Aligns two tokenizations of one text by its bytes: a span ends where a token of both sides and a
- * character end. Each token
- * is in one span; one whose bytes are not in the text is in that of its neighbour.
+ * Aligns two tokenizations of one text by its bytes: a span ends where a token of both sides and a character
+ * end. Each token is in one span; one whose bytes are not in the text is in that of its neighbour.
  */
 export function alignTokens(
   text: string,

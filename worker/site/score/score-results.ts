@@ -46,24 +46,28 @@ export function accuracyOf(results: readonly LineResult[], measure: Measure): Ac
   return { right: right.length, of: asked.length };
 }
 
+const figuresOf = (score: ChoiceScore) => ({
+  logprob: score.logprob,
+  logprob_per_token: scoreBy(score, 'token'),
+  logprob_per_byte: scoreBy(score, 'byte'),
+  token_count: score.tokens,
+  byte_count: score.bytes,
+});
+
+/** The index of the best choice by each measure. */
+const bestsOf = (scores: readonly ChoiceScore[]) => ({
+  best: bestOf(scores, 'sum'),
+  best_per_token: bestOf(scores, 'token'),
+  best_per_byte: bestOf(scores, 'byte'),
+});
+
 /** One line per prompt, with all scores. */
 export function resultsJsonl(model: string, results: readonly LineResult[]): string {
   const lines = results.map(({ line: { number, prompt, choices, answer }, scores, fault }) => ({
     ...{ line: number, model, prompt, choices },
     ...(answer !== null && { answer }),
     ...(fault !== null && { error: fault }),
-    ...(scores !== null && {
-      scores: scores.map((score) => ({
-        logprob: score.logprob,
-        logprob_per_token: scoreBy(score, 'token'),
-        logprob_per_byte: scoreBy(score, 'byte'),
-        token_count: score.tokens,
-        byte_count: score.bytes,
-      })),
-      best: bestOf(scores, 'sum'),
-      best_per_token: bestOf(scores, 'token'),
-      best_per_byte: bestOf(scores, 'byte'),
-    }),
+    ...(scores !== null && { scores: scores.map(figuresOf), ...bestsOf(scores) }),
   }));
   return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
 }
@@ -75,24 +79,14 @@ const COLUMNS =
 
 /** One row per choice. */
 export function resultsCsv(results: readonly LineResult[]): string {
-  const rows = results.flatMap(({ line: { number, prompt, choices, answer }, scores, fault }) =>
-    choices.map((choice, index) => {
-      const score = scores?.[index];
-      return {
-        ...{ line: number, prompt, choice_index: index, choice, error: fault },
-        answer: answer === null ? null : answer === index,
-        ...(score && {
-          logprob: score.logprob,
-          logprob_per_token: scoreBy(score, 'token'),
-          logprob_per_byte: scoreBy(score, 'byte'),
-          token_count: score.tokens,
-          byte_count: score.bytes,
-          best: bestOf(scores, 'sum') === index,
-          best_per_token: bestOf(scores, 'token') === index,
-          best_per_byte: bestOf(scores, 'byte') === index,
-        }),
-      };
-    }),
-  );
+  const rows = results.flatMap(({ line: { number, prompt, choices, answer }, scores, fault }) => {
+    const bests = Object.entries(scores === null ? {} : bestsOf(scores));
+    return choices.map((choice, index) => ({
+      ...{ line: number, prompt, choice_index: index, choice, error: fault },
+      answer: answer === null ? null : answer === index,
+      ...(scores?.[index] && figuresOf(scores[index])),
+      ...Object.fromEntries(bests.map(([name, best]) => [name, best === index])),
+    }));
+  });
   return csvText(COLUMNS, rows);
 }

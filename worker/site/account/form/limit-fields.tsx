@@ -1,21 +1,18 @@
-import { isMoney, limitName, limitUnit } from '../formats.ts';
+import { isMoney, limitName, limitUnit, microsOf, units } from '../formats.ts';
 
 /** Limits as the fields of a form have them: by name, in the unit of the field; '' = none. */
 export type LimitTexts = Readonly<Record<string, string>>;
-
-const MICROS = 1_000_000;
 
 /** Returns the texts of the limits that are set. */
 export const limitTexts = (limits: Readonly<Record<string, number | null>>): LimitTexts =>
   Object.fromEntries(
     Object.entries(limits)
       .filter((entry): entry is [string, number] => entry[1] !== null)
-      .map(([name, limit]) => [name, String(isMoney(name) ? limit / MICROS : limit)]),
+      .map(([name, limit]) => [name, String(isMoney(name) ? units(limit) : limit)]),
   );
 
 /** @param text not empty */
-const limitOf = (name: string, text: string): number =>
-  isMoney(name) ? Math.round(Number(text) * MICROS) : Number(text);
+const limitOf = (name: string, text: string): number => (isMoney(name) ? microsOf(text) : Number(text));
 
 /** Returns the limits that differ from those before; an emptied one is `empty`. */
 export const changedLimits = <T,>(

@@ -3,7 +3,7 @@ import { askAll, useAccount } from '../../account/account.ts';
 import type { Column } from '../../account/data-table.tsx';
 import { Field } from '../../account/form/fields.tsx';
 import { Form } from '../../account/form/form.tsx';
-import { dateText, money } from '../../account/formats.ts';
+import { dateText, microsOf, money } from '../../account/formats.ts';
 import { useResource } from '../../account/resource.ts';
 import { SearchTable } from '../../account/search-table.tsx';
 import { Loaded } from '../../account/states.tsx';
@@ -136,13 +136,12 @@ const NO_PRICE = {
 
 /** Returns the body of a price; empty fields are the server's defaults. */
 export const priceBody = ({ model, prompt, cached, completion, flex, batch, from }: typeof NO_PRICE) => {
-  const micros = (text: string) => Math.round(Number(text) * 1_000_000);
   const permille = (text: string) => Math.round(Number(text) * 10);
   return {
     model,
-    prompt_micros: micros(prompt),
-    ...(cached !== '' && { cached_prompt_micros: micros(cached) }),
-    completion_micros: micros(completion),
+    prompt_micros: microsOf(prompt),
+    ...(cached !== '' && { cached_prompt_micros: microsOf(cached) }),
+    completion_micros: microsOf(completion),
     flex_permille: permille(flex),
     batch_permille: permille(batch),
     ...(from !== '' && { valid_from: Date.parse(`${from}Z`) / 1000 }),

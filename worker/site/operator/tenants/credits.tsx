@@ -3,7 +3,7 @@ import { askAll, askJson, useAccount } from '../../account/account.ts';
 import { type Column, DataTable } from '../../account/data-table.tsx';
 import { Field } from '../../account/form/fields.tsx';
 import { Form } from '../../account/form/form.tsx';
-import { dateText, money } from '../../account/formats.ts';
+import { dateText, microsOf, money } from '../../account/formats.ts';
 import { Pairs } from '../../account/pairs-list.tsx';
 import { useResource } from '../../account/resource.ts';
 import { Empty, Loaded } from '../../account/states.tsx';
@@ -122,7 +122,7 @@ function AddCredit({ tenantId, onAdded }: AddCreditProps) {
   const id = useSignal(`page-${account.clock.now().toString(36)}`);
   const note = useSignal('');
   const add = async () => {
-    const micros = Math.round(Number(amount.peek()) * 1_000_000);
+    const micros = microsOf(amount.peek());
     const body = { tenant: tenantId, id: id.peek(), micros, note: note.peek() };
     onAdded((await askJson<Credit>(account, '/admin/v1/credits', { body })).warning);
   };
