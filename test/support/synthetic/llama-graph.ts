@@ -29,6 +29,8 @@ export interface SyntheticModel {
    * model build` writes them.
    */
   readonly packed: boolean;
+  /** Whether gate and up of the feed-forward layers are one product. */
+  readonly joinsGate: boolean;
   /** For merged models: whether the branch that reads the past accepts several tokens or only one. */
   readonly cachedBranch: 'several-tokens' | 'one-token';
   /** Positions a token attends to, itself included; −1 = all. In the attention operator, else in the mask. */
@@ -301,12 +303,25 @@ class LlamaBuilder {
   feedForward(layer: number, input: string): string {
     const { hidden, intermediate } = this.#model;
     const name = `${layerName(layer)}.mlp`;
-    const gate = this.#weights.linear(`${name}.gate_proj`, input, hidden, intermediate);
-    const up = this.#weights.linear(`${name}.up_proj`, input, hidden, intermediate);
+    const [up, gate] = this.#upAndGate(name, input);
     const sigmoid = this.writer.node('Sigmoid', [gate], [`${this.#weights.scope}${name}.sigmoid`]);
     const silu = this.writer.node('Mul', [gate, sigmoid], [`${this.#weights.scope}${name}.silu`]);
     const gated = this.writer.node('Mul', [silu, up], [`${this.#weights.scope}${name}.gated`]);
     return this.#weights.linear(`${name}.down_proj`, gated, intermediate, hidden);
+  }
+
+  #upAndGate(name: string, input: string): [up: string, gate: string] {
+    const { hidden, intermediate, joinsGate } = this.#model;
+    const project = (part: string, columns: number) =>
+      this.#weights.linear(`${name}.${part}`, input, hidden, columns);
+    if (!joinsGate) {
+      const gate = project('gate_proj', intermediate);
+      return [project('up_proj', intermediate), gate];
+    }
+    const both = project('up_gate_proj', 2 * intermediate);
+    const parts: [string, string] = [`${both}.up`, `${both}.gate`];
+    this.writer.node('Split', [both], parts, { attributes: { axis: { int: -1 } } });
+    return parts;
   }
 
   head(normed: string): void {

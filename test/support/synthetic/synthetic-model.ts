@@ -20,6 +20,7 @@ export const TINY_MODEL: SyntheticModel = {
   accuracyLevel: 4,
   attention: 'group-query',
   packed: false,
+  joinsGate: false,
   cachedBranch: 'several-tokens',
   slidingWindow: -1,
   windowedCache: false,

@@ -38,6 +38,7 @@ function synthetic(name: string, options: Partial<SyntheticModel>): BenchModel {
 /** The sizes of Llama 3.2 1B, with its own output matrix; the graph as `continuo model build` writes it. */
 const LLAMA_1B: Partial<SyntheticModel> = {
   packed: true,
+  joinsGate: true,
   precision: 'float16',
   layers: 16,
   hidden: 2048,
@@ -90,9 +91,10 @@ export const benchModels: Readonly<Record<string, BenchModel>> = {
     vocabulary: 32_768,
   }),
   '1.2b-fp16': synthetic('1.2b-fp16', LLAMA_1B),
-  '1.2b-4bit': synthetic('1.2b-4bit', { ...LLAMA_1B, quantization: 'q4' }),
+  '1.2b-fp16-apart': synthetic('1.2b-fp16-apart', { ...LLAMA_1B, joinsGate: false }),
+  '1.2b-4bit': synthetic('1.2b-4bit', { ...LLAMA_1B, joinsGate: false, quantization: 'q4' }),
   '8b-fp16': synthetic('8b-fp16', LLAMA_8B),
-  '8b-4bit': synthetic('8b-4bit', { ...LLAMA_8B, quantization: 'q4' }),
+  '8b-4bit': synthetic('8b-4bit', { ...LLAMA_8B, joinsGate: false, quantization: 'q4' }),
   // The vocabulary size of Qwen, to show the sampler's share of a step.
   '152k-8bit': synthetic('152k-8bit', { quantization: 'q8', vocabulary: 151_936 }),
 };

@@ -37,6 +37,7 @@ export const STAGES: readonly Stage[] = [
     parts: ['questions'],
     questions: 'prefill,scored',
   },
+  { name: 'gate and up apart', seconds: 30, model: '1.2b-fp16-apart', parts: ['rates'] },
   { name: '4 bits', seconds: 30, model: '1.2b-4bit', parts: ['rates'], batches: '1,8,32' },
   {
     name: '4 bits, other products',
