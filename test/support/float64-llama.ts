@@ -25,6 +25,8 @@ export interface Variation {
   readonly roundRows?: boolean;
   /** Positions that a token attends to, itself included. */
   readonly window?: number;
+  /** Rounds the rotated keys, and the values, of all KV heads at a position. */
+  readonly roundKv?: (row: Float64Array) => Float64Array;
 }
 
 /** Values of all positions: one Float64Array [channels] each. */
@@ -176,7 +178,8 @@ function forward(weights: Weights, vectors: Rows, variation: Variation): Float64
     for (const [position, row] of queries.entries()) rotate(row, position + shift, head, theta, neighbours);
     for (const [position, row] of keys.entries()) rotate(row, position, head, theta, neighbours);
     const values = linear(layer.value, normed);
-    const attended = attend(queries, keys, values, weights, variation);
+    const stored = (rows: Rows) => (variation.roundKv ? rows.map(variation.roundKv) : rows);
+    const attended = attend(queries, stored(keys), stored(values), weights, variation);
     stream = sum(stream, linear(layer.output, attended));
 
     const inside = norm(stream, layer.mlpNorm);

@@ -46,6 +46,7 @@ export interface Weights {
 
 const ONNX_FLOAT = 1;
 const ONNX_FLOAT16 = 10;
+const ONNX_BFLOAT16 = 16;
 
 function halfToNumber(half: number): number {
   const sign = half & 0x8000 ? -1 : 1;
@@ -64,6 +65,10 @@ function toDoubles({ type, bytes }: StoredTensor): Float64Array {
     return Float64Array.from({ length: bytes.length / 2 }, (_, i) =>
       halfToNumber(view.getUint16(2 * i, true)),
     );
+  }
+  if (type === ONNX_BFLOAT16) {
+    const words = Uint32Array.from({ length: bytes.length / 2 }, (_, i) => view.getUint16(2 * i, true) << 16);
+    return Float64Array.from(new Float32Array(words.buffer));
   }
   throw new Error(`tensor type ${type} is not expected here`);
 }

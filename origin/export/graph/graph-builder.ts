@@ -22,6 +22,9 @@ type WeightTypeName = keyof typeof WeightType;
 const ELEMENT_BYTES: Readonly<Record<WeightTypeName, number>> = {
   float32: 4,
   float16: 2,
+  bfloat16: 2,
+  float8e4m3fn: 1,
+  int8: 1,
   uint8: 1,
   bool: 1,
   int32: 4,

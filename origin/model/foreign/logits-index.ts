@@ -53,7 +53,7 @@ export function insertLogitsIndex(
         output = selected;
         runs.push(...encodeSelection(logits, selected));
       }
-      if (tensor.elementType === ElementType.float16) {
+      if (tensor.elementType !== ElementType.float32) {
         runs.push(encodeNode('Cast', [output], `${PREFIX}/logits`, { to: ElementType.float32 }));
         output = `${PREFIX}/logits`;
       }

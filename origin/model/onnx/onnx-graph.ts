@@ -3,7 +3,16 @@ import { readInteger, readIntegers, readString, type WireField, wireFields } fro
 /** Reads the interface and operators of an ONNX file, without its weights. */
 
 /** Values of onnx.proto's TensorProto.DataType that a decoder's interface can have. */
-export const ElementType = { float32: 1, int32: 6, int64: 7, bool: 9, float16: 10 } as const;
+export const ElementType = {
+  float32: 1,
+  int8: 3,
+  int32: 6,
+  int64: 7,
+  bool: 9,
+  float16: 10,
+  bfloat16: 16,
+  float8e4m3fn: 17,
+} as const;
 
 /** Bits of one element by TensorProto.DataType, for all types of weights. 4-bit elements are packed. */
 export const ELEMENT_BITS: ReadonlyMap<number, number> = new Map([

@@ -52,13 +52,15 @@ export function runBytes(
   const headSize = Math.max(0, ...kv.map((tensor) => tensor.headSize));
   const kvHeads = Math.max(0, ...kv.map((tensor) => tensor.heads));
   const { widest, heads, quantized } = runSizes(graph, decoder);
+  // A cache of 8 bits is beside activations of 16.
+  const activationBytes = Math.max(HALF, elementBytes(decoder));
   const rows = Math.max(slots, prefillChunk);
   // And those of the graphs' rows, which stay.
   const logits = rows * vocabularySize * (HALF + SINGLE) + slots * vocabularySize * SINGLE;
-  const activations = rows * LIVE_TENSORS * widest * elementBytes(decoder);
+  const activations = rows * LIVE_TENSORS * widest * activationBytes;
   // Queries, keys and values before and after rotation, and the partial sums of split rows.
   const attention =
-    rows * 2 * (heads + 2 * kvHeads) * headSize * elementBytes(decoder) +
+    rows * 2 * (heads + 2 * kvHeads) * headSize * activationBytes +
     MAX_SPLITS * PROCESSORS * (headSize + 1) * SINGLE;
   return logits + activations + attention + quantized * HALF + scoreBytes(vocabularySize);
 }

@@ -28,7 +28,14 @@ import type { StateTensor } from './state-cache.ts';
 
 /** Derives a decoder's inputs and outputs from its graph and checks them against its configuration. Pure. */
 
-type KvType = 'float32' | 'float16';
+/** Bytes of one element by the types that GroupQueryAttention has for its cache. */
+export const KV_BYTES = { float32: 4, float16: 2, bfloat16: 2, int8: 1, float8e4m3fn: 1 } as const;
+type KvType = keyof typeof KV_BYTES;
+const KV_TYPES = new Map<number, KvType>(
+  (Object.keys(KV_BYTES) as KvType[]).map((type) => [ElementType[type], type]),
+);
+
+const LOGITS_TYPES: readonly number[] = [ElementType.float32, ElementType.float16, ElementType.bfloat16];
 
 interface GraphTensors {
   readonly inputs: ReadonlyMap<string, GraphTensor>;
@@ -314,11 +321,9 @@ function kvShape(
   inputs: ReadonlyMap<string, GraphTensor>,
 ): { kvHeads: number; headSize: number; kvType: KvType } {
   const types = kv.map(({ past }) => {
-    const { elementType } = inputs.get(past)!;
-    if (elementType !== ElementType.float32 && elementType !== ElementType.float16) {
-      throw new Error(`has an input ${past} that is neither float32 nor float16`);
-    }
-    return elementType === ElementType.float16 ? 'float16' : 'float32';
+    const type = KV_TYPES.get(inputs.get(past)!.elementType);
+    if (type !== undefined) return type;
+    throw new Error(`has an input ${past} that is none of ${Object.keys(KV_BYTES).join(', ')}`);
   });
   const [first] = kv;
   if (first === undefined) return { kvHeads: 0, headSize: 0, kvType: 'float32' };
@@ -347,8 +352,8 @@ function configuredHeadSize(past: string, { headSize, source }: ModelConfig): nu
 
 function vocabularySize(logits: GraphTensor | undefined, config: ModelConfig, names: DecoderNames): number {
   if (logits === undefined) throw new Error(`lacks the output ${names.logits}`);
-  if (logits.elementType !== ElementType.float32 && logits.elementType !== ElementType.float16) {
-    throw new Error(`has an output ${names.logits} that is neither float32 nor float16`);
+  if (!LOGITS_TYPES.includes(logits.elementType)) {
+    throw new Error(`has an output ${names.logits} that is none of float32, float16, bfloat16`);
   }
   const size = logits.dimensions.at(-1);
   if (typeof size !== 'number') return config.vocabularySize;

@@ -3,7 +3,7 @@ import { ModelError } from '../config/model-json.ts';
 import { type KvBytes, MEMORY_ADVICE } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
-import type { DecoderInterface, KvTensor } from './decoder-interface.ts';
+import { type DecoderInterface, KV_BYTES, type KvTensor } from './decoder-interface.ts';
 import { bytesOfState } from './state-cache.ts';
 
 export interface KvLayout {
@@ -177,6 +177,4 @@ export class KvCache implements KvStore {
 }
 
 /** Returns the bytes of one element of a KV tensor. */
-export function elementBytes({ kvType }: DecoderInterface): number {
-  return kvType === 'float16' ? 2 : 4;
-}
+export const elementBytes = ({ kvType }: DecoderInterface): number => KV_BYTES[kvType];

@@ -1,5 +1,6 @@
-import { ElementType, MICROSOFT, OnnxWriter } from './onnx-writer.ts';
+import { type Attribute, ElementType, MICROSOFT, OnnxWriter } from './onnx-writer.ts';
 import { type AttentionFrame, PlainAttention } from './plain-attention.ts';
+import { kvScales } from './quantized-kv.ts';
 import { SyntheticWeights } from './synthetic-weights.ts';
 
 export interface SyntheticModel {
@@ -55,13 +56,21 @@ export interface SyntheticModel {
   /** Accuracy level of MatMulNBits: 4 = activations in 8 bits, 0 = unchanged. */
   readonly accuracyLevel: 0 | 4;
   /** Type of weights, activations and KV. */
-  readonly precision: 'float32' | 'float16';
+  readonly precision: 'float32' | 'float16' | 'bfloat16';
+  /** Type of the KV cache of GroupQueryAttention; 8 bits are levels of a scale per tensor or per channel. */
+  readonly kv: 'as-precision' | 'int8' | 'float8e4m3fn';
+  readonly kvScales: 'per-tensor' | 'per-channel';
   /** Adds an input position_ids [batch, sequence] to the attention mask. */
   readonly positionIds: boolean;
   /** Stores the weights in a separate file. */
   readonly externalData: boolean;
   /** Whether all layers read the matrices of the first: a small file for a large network. */
   readonly sharesLayers: boolean;
+  /**
+   * Whether all layers have matrices of their own with the values of the first, whose place in the data file
+   * they name: a small file, and the memory of a large network.
+   */
+  readonly repeatsLayers: boolean;
   /** Place of the token embedding: in the graph, or in a separate graph whose output this one reads. */
   readonly embedding: 'inside' | 'outside';
   readonly seed: number;
@@ -156,8 +165,8 @@ class LlamaBuilder {
   }
 
   inputs(): void {
-    const { layers, kvHeads, headSize, precision, vocabulary, positionIds, logits, hidden, embedding } =
-      this.#model;
+    const { layers, kvHeads, headSize, vocabulary, positionIds, logits, hidden, embedding } = this.#model;
+    const kvType = this.#model.kv === 'as-precision' ? this.#model.precision : this.#model.kv;
     const lastDimension = this.#model.kvDimension === 'symbol' ? 'kv_cache_dim' : headSize;
     const lengths = this.#model.windowedCache ? 'sliding_length' : 'sequence_length';
     const sequence = ['batch_size', 'sequence_length'];
@@ -173,8 +182,8 @@ class LlamaBuilder {
       for (const part of ['key', 'value']) {
         const past = ['batch_size', kvHeads, `past_${lengths}`, lastDimension];
         const present = ['batch_size', kvHeads, `total_${lengths}`, lastDimension];
-        this.writer.input(`past_key_values.${layer}.${part}`, precision, past);
-        this.writer.output(`present.${layer}.${part}`, precision, present);
+        this.writer.input(`past_key_values.${layer}.${part}`, kvType, past);
+        this.writer.output(`present.${layer}.${part}`, kvType, present);
       }
     }
   }
@@ -278,7 +287,8 @@ class LlamaBuilder {
       'total_length',
       'cos_cache',
       'sin_cache',
-      ...(positionIds ? ['position_ids'] : []),
+      positionIds ? 'position_ids' : '',
+      ...this.#kvScales(),
     ];
     const attended = this.writer.node(
       'GroupQueryAttention',
@@ -294,10 +304,30 @@ class LlamaBuilder {
           rotary_interleaved: { int: 0 },
           local_window_size: { int: this.#model.slidingWindow },
           ...(this.#model.windowedCache && { sliding_window_cache: { int: 1 } }),
+          ...this.#kvQuantization(),
         },
       },
     );
     return this.#weights.linear(`${name}.o_proj`, attended, heads * headSize, hidden);
+  }
+
+  /** Inputs 10 to 13: no bias, no sinks, and the scales of keys and values. */
+  #kvScales(): string[] {
+    const { kv, kvHeads, headSize } = this.#model;
+    const values = kvScales(this.#model);
+    if (kv === 'as-precision') return [];
+    const shape = values.length === 1 ? [1] : [1, kvHeads, 1, headSize];
+    const scales = this.#weights.once('kv_scales', () =>
+      this.writer.initializer('kv_scales', 'float32', shape, values),
+    );
+    return ['', '', scales, scales];
+  }
+
+  #kvQuantization(): Record<string, Attribute> {
+    const { kv, kvScales: kind } = this.#model;
+    if (kv === 'as-precision') return {};
+    const string = kind === 'per-tensor' ? 'PER_TENSOR' : 'PER_CHANNEL';
+    return { k_quant_type: { string }, v_quant_type: { string }, kv_cache_bit_width: { int: 8 } };
   }
 
   feedForward(layer: number, input: string): string {

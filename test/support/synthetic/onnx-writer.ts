@@ -14,6 +14,8 @@ export const ElementType = {
   int64: 7,
   bool: 9,
   float16: 10,
+  bfloat16: 16,
+  float8e4m3fn: 17,
 } as const;
 export type ElementTypeName = keyof typeof ElementType;
 export type Dimension = number | string;
@@ -23,6 +25,7 @@ export type Attribute =
   | { readonly int: number }
   | { readonly ints: readonly number[] }
   | { readonly float: number }
+  | { readonly string: string }
   | { readonly graph: ProtoMessage };
 
 interface NodeOptions {
@@ -37,7 +40,7 @@ interface BranchOutput {
   readonly dimensions?: readonly Dimension[];
 }
 
-const AttributeType = { float: 1, int: 2, graph: 5, ints: 7 } as const;
+const AttributeType = { float: 1, int: 2, string: 3, graph: 5, ints: 7 } as const;
 const EXTERNAL_ALIGNMENT = 4096;
 
 export class OnnxWriter {
@@ -50,6 +53,7 @@ export class OnnxWriter {
   readonly #externalFile: string | undefined;
   readonly #external: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
   #externalEnd = 0;
+  readonly #places = new Map<ArrayBufferView, number>();
 
   /** With a file name, initializers of 1 KiB and more go to that file in the model's folder. */
   constructor(externalFile?: string) {
@@ -84,6 +88,7 @@ export class OnnxWriter {
       const attribute = new ProtoMessage().string(1, name);
       if ('int' in value) attribute.integer(3, value.int).integer(20, AttributeType.int);
       else if ('float' in value) attribute.float(2, value.float).integer(20, AttributeType.float);
+      else if ('string' in value) attribute.string(4, value.string).integer(20, AttributeType.string);
       else if ('ints' in value) {
         for (const one of value.ints) attribute.integer(8, one);
         attribute.integer(20, AttributeType.ints);
@@ -112,6 +117,7 @@ export class OnnxWriter {
     return graph;
   }
 
+  /** The same view a second time is in the external file once. */
   initializer(
     name: string,
     type: ElementTypeName,
@@ -123,9 +129,7 @@ export class OnnxWriter {
     tensor.integer(2, ElementType[type]).string(8, name);
     const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     if (this.#externalFile !== undefined && bytes.length >= 1024) {
-      const offset = Math.ceil(this.#externalEnd / EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT;
-      this.#external.push({ offset, bytes });
-      this.#externalEnd = offset + bytes.length;
+      const offset = this.#externalPlace(data, bytes);
       const entries = { location: this.#externalFile, offset: `${offset}`, length: `${bytes.length}` };
       for (const [key, value] of Object.entries(entries)) {
         tensor.message(13, new ProtoMessage().string(1, key).string(2, value));
@@ -137,6 +141,16 @@ export class OnnxWriter {
     this.#initializers.push(tensor);
     this.#names.add(name);
     return name;
+  }
+
+  #externalPlace(data: ArrayBufferView, bytes: Uint8Array): number {
+    const known = this.#places.get(data);
+    if (known !== undefined) return known;
+    const offset = Math.ceil(this.#externalEnd / EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT;
+    this.#external.push({ offset, bytes });
+    this.#externalEnd = offset + bytes.length;
+    this.#places.set(data, offset);
+    return offset;
   }
 
   /** Adds an int64 scalar; a known name returns the existing one. */

@@ -85,6 +85,17 @@ export function toFloat16(values: Float32Array): Uint16Array {
   return halves;
 }
 
+/** The upper halves of float32 words, round to nearest even. For finite values. */
+export function toBfloat16(values: Float32Array): Uint16Array {
+  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const halves = new Uint16Array(words.length);
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at]!;
+    halves[at] = (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+  }
+  return halves;
+}
+
 function halfOf(word: number): number {
   const sign = (word >>> 16) & 0x8000;
   const magnitude = word & 0x7fffffff;

@@ -31,9 +31,12 @@ export const TINY_MODEL: SyntheticModel = {
   logits: 'float32',
   block: 32,
   precision: 'float32',
+  kv: 'as-precision',
+  kvScales: 'per-tensor',
   positionIds: false,
   externalData: false,
   sharesLayers: false,
+  repeatsLayers: false,
   embedding: 'inside',
   seed: 1,
 };

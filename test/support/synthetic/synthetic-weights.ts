@@ -4,10 +4,17 @@ import {
   quantizeBlocks,
   quantizeFloats,
   quantizeTensor,
+  toBfloat16,
   toFloat16,
   transpose,
   WeightSource,
 } from './random-weights.ts';
+
+const STORED = {
+  float32: (values: Float32Array) => values,
+  float16: toFloat16,
+  bfloat16: toBfloat16,
+} as const;
 
 /** A weight quantised in blocks, and the operator that multiplies by it. */
 interface Blocks {
@@ -24,6 +31,7 @@ export class SyntheticWeights {
   readonly random: WeightSource;
   readonly #writer: OnnxWriter;
   readonly #model: SyntheticModel;
+  readonly #ofFirstLayer = new Map<string, ArrayBufferView>();
 
   constructor(writer: OnnxWriter, model: SyntheticModel) {
     this.#writer = writer;
@@ -49,9 +57,7 @@ export class SyntheticWeights {
     const name = sharesLayers ? product.replace(/\blayers\.\d+/, 'layers.0') : product;
     const random = () => this.random.normal(rows * columns, 1 / Math.sqrt(rows));
     if (quantization === 'none' && this.#model.packed) {
-      const weight = this.once(`${name}.weight`, () =>
-        this.floats(`${name}.weight`, [columns, rows], random()),
-      );
+      const weight = this.once(`${name}.weight`, () => this.#matrix(name, [columns, rows], random));
       const options = { domain: MICROSOFT, attributes: { transB: { int: 1 } } };
       return this.#writer.node('FusedMatMul', [input, weight], [output], options);
     }
@@ -78,6 +84,15 @@ export class SyntheticWeights {
       domain: MICROSOFT,
       attributes: { K: { int: rows }, N: { int: columns }, block_size: { int: block }, ...attributes },
     });
+  }
+
+  #matrix(name: string, shape: readonly number[], random: () => Float32Array): string {
+    const { precision, repeatsLayers } = this.#model;
+    if (!repeatsLayers) return this.floats(`${name}.weight`, shape, random());
+    const first = name.replace(/\blayers\.\d+/, 'layers.0');
+    const values = this.#ofFirstLayer.get(first) ?? STORED[precision](random());
+    this.#ofFirstLayer.set(first, values);
+    return this.#writer.initializer(`${name}.weight`, precision, shape, values);
   }
 
   /** Levels of bitsandbytes' 4-bit float. */
@@ -122,7 +137,6 @@ export class SyntheticWeights {
   floats(name: string, dimensions: readonly number[], values: Float32Array): string {
     const { precision } = this.#model;
     if (this.#writer.has(name)) return name;
-    const stored = precision === 'float32' ? values : toFloat16(values);
-    return this.#writer.initializer(name, precision, dimensions, stored);
+    return this.#writer.initializer(name, precision, dimensions, STORED[precision](values));
   }
 }

@@ -9,8 +9,12 @@ import {
   writeSyntheticModel,
 } from '../../support/synthetic/synthetic-model.ts';
 
+type Numbers = Pick<SyntheticModel, 'precision' | 'kv' | 'kvScales'>;
+
 export interface BenchModel {
   readonly name: string;
+  /** What the network computes with; absent = not known. */
+  readonly numbers?: Numbers;
   /** False if transformers cannot be given the same weights; it gets random ones of the same sizes. */
   readonly convertible?: boolean;
   /** Returns the model directory, and writes the model on first use. */
@@ -19,8 +23,10 @@ export interface BenchModel {
 
 /** The random network of 32 M parameters, or a variant. It is written once per machine. */
 function synthetic(name: string, options: Partial<SyntheticModel>): BenchModel {
+  const { precision, kv, kvScales } = { ...BENCHMARK_MODEL, ...options };
   return {
     name,
+    numbers: { precision, kv, kvScales },
     convertible: options.packed !== true,
     directory: () => {
       const directory = path.join(tmpdir(), 'continuo-bench-models', name);
@@ -48,6 +54,7 @@ const LLAMA_1B: Partial<SyntheticModel> = {
   vocabulary: 128_256,
   contextLength: 33_000,
   externalData: true,
+  repeatsLayers: true,
 };
 
 /** The sizes of Llama 3.1 8B. Layers share the matrices of one, so the file takes 2.5 GB in float16. */
@@ -57,6 +64,7 @@ const LLAMA_8B: Partial<SyntheticModel> = {
   hidden: 4096,
   headSize: 128,
   intermediate: 14_336,
+  repeatsLayers: false,
   sharesLayers: true,
 };
 
@@ -92,6 +100,19 @@ export const benchModels: Readonly<Record<string, BenchModel>> = {
   }),
   '1.2b-fp16': synthetic('1.2b-fp16', LLAMA_1B),
   '1.2b-fp16-apart': synthetic('1.2b-fp16-apart', { ...LLAMA_1B, joinsGate: false }),
+  '1.2b-bf16': synthetic('1.2b-bf16', { ...LLAMA_1B, precision: 'bfloat16' }),
+  '1.2b-kv-int8': synthetic('1.2b-kv-int8', { ...LLAMA_1B, kv: 'int8' }),
+  '1.2b-kv-int8-channels': synthetic('1.2b-kv-int8-channels', {
+    ...LLAMA_1B,
+    kv: 'int8',
+    kvScales: 'per-channel',
+  }),
+  '1.2b-kv-fp8': synthetic('1.2b-kv-fp8', { ...LLAMA_1B, kv: 'float8e4m3fn' }),
+  '1.2b-bf16-kv-fp8': synthetic('1.2b-bf16-kv-fp8', {
+    ...LLAMA_1B,
+    precision: 'bfloat16',
+    kv: 'float8e4m3fn',
+  }),
   '1.2b-4bit': synthetic('1.2b-4bit', { ...LLAMA_1B, joinsGate: false, quantization: 'q4' }),
   '8b-fp16': synthetic('8b-fp16', LLAMA_8B),
   '8b-4bit': synthetic('8b-4bit', { ...LLAMA_8B, joinsGate: false, quantization: 'q4' }),

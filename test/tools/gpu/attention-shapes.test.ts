@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { requireCorrectLogits, SHAPES, worstDifference } from './gate.ts';
-import { runnerCases } from './runners.ts';
+import { logitDifferences, requireCorrectLogits, SHAPES } from './gate.ts';
+import { runnerCases, withNumbers } from './runners.ts';
 
 const TIMEOUT_MS = 120_000;
 
@@ -12,12 +12,25 @@ for (const one of runnerCases()) {
     it.each(SHAPES)(
       'head size $headSize, $group query heads per KV head',
       async (shape) => {
-        expect(await worstDifference(one, shape)).toBeLessThan(tolerance);
+        const { worst } = await logitDifferences(one, shape);
+        expect(worst).toBeLessThan(tolerance);
       },
       TIMEOUT_MS,
     );
   });
 }
+
+describe.each(['per-tensor', 'per-channel'] as const)('a KV cache of 8 bits, scaled %s', (kvScales) => {
+  it.each(['float32', 'float16'] as const)('has the levels of the reference in %s', async (precision) => {
+    const cpu = runnerCases().find(({ name }) => name === 'cpu')!;
+    const one = withNumbers(cpu, { precision, kv: 'int8', kvScales });
+    for (const shape of SHAPES) {
+      const { worst, unrounded } = await logitDifferences(one, shape);
+      expect(worst).toBeLessThan(one.tolerance);
+      expect(unrounded).toBeGreaterThan(worst);
+    }
+  });
+});
 
 it('the gate before measurements names the first shape whose logits are wrong', async () => {
   const cpu = runnerCases().find(({ name }) => name === 'cpu')!;

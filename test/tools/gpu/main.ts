@@ -15,12 +15,12 @@ import { benchModels } from '../bench/models.ts';
 import { measureBandwidth } from './bandwidth.ts';
 import { type DecodeRate, decodeRates } from './decode-rate.ts';
 import { type Answers, runExperiments } from './experiments.ts';
-import { requireCorrectLogits } from './gate.ts';
+import { type Differences, requireCorrectLogits } from './gate.ts';
 import { compareStarts, GREEDY_LENGTH, greedyStart } from './greedy-start.ts';
 import { pack } from './luggage/luggage.ts';
 import { runPlan } from './plan.ts';
 import { type ProviderAtHand, providersAtHand } from './providers.ts';
-import { runnerCases } from './runners.ts';
+import { runnerCases, withNumbers } from './runners.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
 import { writeTransformersModel } from './transformers-model.ts';
 
@@ -74,6 +74,8 @@ interface Report {
   readonly provider: string;
   /** Largest difference of a logit from float64 over all shapes of attention; null = not compared. */
   readonly worstDifference: number | null;
+  /** The same beside a KV cache that is not rounded: what 8 bits of it lose. */
+  readonly lossOfKv: number | null;
   readonly summary: string;
   readonly warning: string | null;
   readonly bandwidth: number;
@@ -94,6 +96,7 @@ const directoryOf = ({ model }: Options): string => benchModels[model]?.director
 const ELEMENT_BYTES = new Map<number, number>([
   [ElementType.float32, 4],
   [ElementType.float16, 2],
+  [ElementType.bfloat16, 2],
 ]);
 
 /** Bytes of the matrices that a step multiplies by; one that several layers share counts for each. */
@@ -112,6 +115,7 @@ type Measured = Omit<Report, 'experiments'>;
 const NOTHING: Measured = {
   provider: '',
   worstDifference: null,
+  lossOfKv: null,
   summary: 'not measured',
   warning: null,
   bandwidth: 0,
@@ -124,7 +128,7 @@ async function measureRates(
   device: DeviceSettings,
   provider: ProviderAtHand['provider'],
   options: Options,
-): Promise<Omit<Measured, 'provider' | 'worstDifference'>> {
+): Promise<Omit<Measured, 'provider' | 'worstDifference' | 'lossOfKv'>> {
   const { batches, context, steps } = options;
   const slots = Math.max(...batches);
   const contextLength = Math.max(context + steps, slots, GREEDY_LENGTH) + 16;
@@ -151,6 +155,14 @@ async function measureRates(
   }
 }
 
+/** Small networks with the numbers of the model. WebGPU has float32 only, and matrices are not quantized. */
+async function gate(provider: string, { model }: Options): Promise<Differences> {
+  const runner = runnerCases().find(({ name }) => name === provider)!;
+  const { numbers } = benchModels[model] ?? {};
+  const same = numbers === undefined || numbers.precision === 'float32' || provider === 'webgpu';
+  return await requireCorrectLogits(same ? runner : withNumbers(runner, numbers));
+}
+
 /** @param save takes what has been measured so far */
 async function measure(
   { device, provider }: ProviderAtHand,
@@ -159,11 +171,11 @@ async function measure(
 ): Promise<Report> {
   const { batches } = options;
   const does = (part: (typeof PARTS)[number]) => options.parts.includes(part);
-  const gate = () => requireCorrectLogits(runnerCases().find(({ name }) => name === provider)!);
-  const worstDifference = does('gate') ? await gate() : null;
+  const gated = does('gate') ? await gate(provider, options) : null;
   const directory = directoryOf(options);
   const slots = Math.max(...batches);
-  let report = { ...NOTHING, provider, worstDifference };
+  const { worst: worstDifference = null, unrounded: lossOfKv = null } = gated ?? {};
+  let report = { ...NOTHING, provider, worstDifference, lossOfKv };
   if (does('rates')) report = { ...report, ...(await measureRates(device, provider, options)) };
   save({ ...report, experiments: null });
   const onAnswers = (experiments: Answers) => save({ ...report, experiments });
@@ -182,6 +194,9 @@ function print(report: Report, transformers: TransformersRates | null): void {
     shown.push([batch, tokensPerSecond.toFixed(0), limit.toFixed(0), share, other?.toFixed(0) ?? '–']);
   }
   console.log(`\n${provider}: ${summary}; ${report.warning ?? 'no warning'}`);
+  const { worstDifference, lossOfKv } = report;
+  if (worstDifference !== null)
+    console.log(`gate: ${worstDifference} from float64; ${lossOfKv} from float64 with its KV not rounded`);
   console.log(`${(bandwidth / 1e9).toFixed(1)} GB/s; ${batchInvariance}`);
   console.log(shown.toString());
   if (transformers !== null && transformers.greedy.length > 0)

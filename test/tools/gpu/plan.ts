@@ -37,6 +37,17 @@ export const STAGES: readonly Stage[] = [
     parts: ['questions'],
     questions: 'prefill,scored',
   },
+  { name: 'bfloat16', seconds: 40, model: '1.2b-bf16', parts: ['gate', 'rates'] },
+  ...['1.2b-fp16', '1.2b-kv-int8', '1.2b-kv-int8-channels', '1.2b-kv-fp8', '1.2b-bf16-kv-fp8'].map(
+    (model): Stage => ({
+      name: `long rows of ${model}`,
+      seconds: 40,
+      model,
+      parts: ['gate', 'rates'],
+      batches: '1,32,128',
+      context: 4096,
+    }),
+  ),
   { name: 'gate and up apart', seconds: 30, model: '1.2b-fp16-apart', parts: ['rates'] },
   { name: '4 bits', seconds: 30, model: '1.2b-4bit', parts: ['rates'], batches: '1,8,32' },
   {

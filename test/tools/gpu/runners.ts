@@ -24,20 +24,36 @@ export interface RunnerOptions {
   readonly prefillChunk: number;
 }
 
+/** What a network computes with. */
+export type Numbers = Pick<SyntheticModel, 'precision'> & Partial<Pick<SyntheticModel, 'kv' | 'kvScales'>>;
+
 /** A configuration of the runner, with the tolerance of its logits against float64. */
-export interface RunnerCase {
+export interface RunnerCase extends Numbers {
   readonly name: string;
   /** Why this machine cannot run it; null = it can. */
   readonly absent: string | null;
-  /** CUDA's GroupQueryAttention supports half precision only. */
-  readonly precision: SyntheticModel['precision'];
   readonly tolerance: number;
   open(directory: string, options: RunnerOptions): Promise<ModelRunner>;
 }
 
 const FLOAT32 = { precision: 'float32', tolerance: 2e-5 } as const;
-/** Two units in the last place of float16 between 4 and 8, where small networks have their largest logits. */
-const FLOAT16 = { precision: 'float16', tolerance: 2 ** -7 } as const;
+/** Two units in the last place between 4 and 8, where small networks have their largest logits. */
+const LAST_PLACES = { float32: 2e-5, float16: 2 ** -7, bfloat16: 2 ** -4 } as const;
+/**
+ * A rounding of keys in 16 bits moves some of the cache to the next level of 8 bits. The reference rounds to
+ * the same levels, so that this is far below what the cache itself loses.
+ */
+const NEXT_LEVELS = { 'as-precision': 0, int8: 2 ** -7, float8e4m3fn: 2 ** -6 } as const;
+
+/** The same runner for networks of other numbers. */
+export function withNumbers(runner: RunnerCase, numbers: Numbers): RunnerCase {
+  const { precision, kv = 'as-precision' } = numbers;
+  const levels = precision === 'float32' ? 0 : NEXT_LEVELS[kv];
+  return { ...runner, ...numbers, tolerance: LAST_PLACES[precision] + levels };
+}
+
+/** CUDA's GroupQueryAttention has no float32. */
+const FLOAT16 = { precision: 'float16', tolerance: LAST_PLACES.float16 } as const;
 
 /**
  * All providers. The two layouts of a device's KV cache also run in the CPU's memory, which tests their
