@@ -278,7 +278,9 @@ export type ModelState = z.infer<typeof modelState>;
 
 /** How the graph of a model was made, if the origin's own builder made it. */
 export const modelBuild = z.object({
-  precision: z.string().describe('Precision of the weights: fp32, fp16, int8, int8f32, int4 or int4f32.'),
+  precision: z
+    .string()
+    .describe('Precision of the weights: fp32, fp16, bf16, int8, int8f32, int4 or int4f32.'),
   parameters: z.int().describe('Number of parameters.'),
   source: z.string().describe('The published model, directory or file that the weights come from.'),
 });

@@ -10,7 +10,14 @@ import { type DescribedDecoder, describeFamily } from './families/families.ts';
 import type { Weight } from './families/weight-design.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
-import { type BlockSize, bitsOf, bytesOf, DEFAULT_BLOCK_SIZE, type WeightPrecision } from './graph/linear.ts';
+import {
+  type BlockSize,
+  bitsOf,
+  bytesOf,
+  DEFAULT_BLOCK_SIZE,
+  typeOf,
+  type WeightPrecision,
+} from './graph/linear.ts';
 import { Quantizer } from './precision/quantize.ts';
 
 const GRAPH_FILE = 'model.onnx';
@@ -65,7 +72,7 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
   const design = await withSeparateHead(described, checkpoint);
   const graph = new GraphBuilder(DATA_FILE);
   const weights = new MatrixReader(checkpoint, storedName);
-  const type = precision === 'fp16' ? 'float16' : 'float32';
+  const type = typeOf(precision);
   writeDecoder({ graph, weights, quantizer: new Quantizer(), precision, blockSize, type }, design);
   weights.requireWholeTensors();
   const provenance: Provenance = {

@@ -27,7 +27,7 @@ export interface BuildOptions {
 export const withBuildOptions = (command: Command): Command =>
   command
     .addOption(
-      new Option('--precision <name>', 'default: q8 on a CPU, fp16 on a device').choices(
+      new Option('--precision <name>', 'default: q8 on a CPU, fp16 on a device; bf16: CUDA').choices(
         Object.keys(WEIGHT_PRECISIONS),
       ),
     )

@@ -57,6 +57,7 @@ export interface PreparedModel {
 export const WEIGHT_PRECISIONS: Readonly<Record<string, WeightPrecision>> = {
   fp32: 'fp32',
   fp16: 'fp16',
+  bf16: 'bf16',
   int8: 'int8',
   q8: 'int8',
   int4: 'int4',
@@ -80,6 +81,7 @@ const LOCK_FILE = '.lock';
 const GROWTH: Readonly<Record<WeightPrecision, number>> = {
   fp32: 2,
   fp16: 1,
+  bf16: 1,
   int8: 0.6,
   int8f32: 0.6,
   int4: 0.35,
@@ -170,7 +172,9 @@ async function prepareRepository(
   request: PrepareRequest,
   context: PrepareContext,
 ): Promise<PreparedModel> {
-  const precision = WEIGHT_PRECISIONS[variant?.toLowerCase() ?? ''];
+  const wanted = variant?.toLowerCase() ?? '';
+  // This is the name of a type of GGUF files.
+  const precision = wanted === 'bf16' ? undefined : WEIGHT_PRECISIONS[wanted];
   const revision = nameOrOption('revision', named, request.revision, DEFAULT_REVISION);
   const located = await locate({ repository, revision, variant, precision }, context);
   const { format, commit, bytes, missingBytes } = located;

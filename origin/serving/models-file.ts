@@ -34,7 +34,7 @@ const modelEntry = z.strictObject({
   directory: z.string().min(1).optional(),
   /** What is built first: `owner/name[:variant]`, a directory or a .gguf file. */
   model: z.string().min(1).optional(),
-  precision: z.enum(['fp32', 'fp16', 'q8', 'q8f32', 'q4', 'q4f32']).optional(),
+  precision: z.enum(['fp32', 'fp16', 'bf16', 'q8', 'q8f32', 'q4', 'q4f32']).optional(),
   adapter: z.string().min(1).optional(),
   load: z.enum(['start', 'first-use']).default('start'),
   /** Unload after this many seconds without a request; absent = never. */

@@ -8,6 +8,7 @@ import {
 } from '@continuo/origin/model/config/decoder-names.ts';
 import type { AttentionDesign, RotaryDesign } from '../families/mixer-design.ts';
 import type { ProjectionDesign } from '../families/weight-design.ts';
+import { requireHalfOrSingle } from './float-type.ts';
 import { WeightType } from './graph-builder.ts';
 import { projectLatent, withoutPadding } from './latent-attention.ts';
 import {
@@ -203,6 +204,7 @@ function rotate(
 /** Limits of values follow norms (OLMoE). */
 function clipped({ graph, type }: GraphContext, { clip }: AttentionDesign, input: string): string {
   if (clip === null) return input;
+  requireHalfOrSingle(type, 'limited queries and keys');
   return graph.node('Clip', [input, graph.scalar(-clip, type), graph.scalar(clip, type)]);
 }
 

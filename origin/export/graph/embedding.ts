@@ -99,7 +99,7 @@ export function writeHead(
           vocabulary,
         ]);
   let logits = writeMatMul(context, input, nameOf(head.weight), matrix, bias, MIN_BITS);
-  if (type === 'float16') logits = graph.node('Cast', [logits], { integers: { to: WeightType.float32 } });
+  if (type !== 'float32') logits = graph.node('Cast', [logits], { integers: { to: WeightType.float32 } });
   const scalar = (value: number) => graph.scalar(value, 'float32');
   if (logitScale !== 1) logits = graph.node('Mul', [logits, scalar(logitScale)]);
   if (logitSoftCap !== null) {

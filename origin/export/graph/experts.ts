@@ -1,5 +1,6 @@
 import type { ExpertsDesign, RouterDesign, SparseMixer } from '../families/feed-forward-design.ts';
 import { writeMlp } from './feed-forward.ts';
+import { EXACT, type FloatType, requireHalfOrSingle } from './float-type.ts';
 import { WeightType } from './graph-builder.ts';
 import { type GraphContext, nameOf, vectorTensor, writeLinear, writeMatMul } from './linear.ts';
 import { writeOptionalNorm } from './norms.ts';
@@ -19,6 +20,7 @@ export function writeExperts(
   routed = input,
 ): string {
   const { graph, type } = context;
+  requireHalfOrSingle(type, 'experts');
   const toRows = (name: string) => graph.node('Reshape', [name, graph.integers(-1, hidden)]);
   const rows = toRows(input);
   const shares = writeShares(context, design, routed === input ? rows : toRows(routed), hidden);
@@ -35,7 +37,7 @@ export function writeExperts(
   const isChosen = graph.node('Greater', [largest, graph.scalar(0, type)]);
   const chosen = parts(isChosen, 0);
   // ScatterND adds in single precision only.
-  const cast = (name: string, to: 'float32' | 'float16', from: 'float32' | 'float16') =>
+  const cast = (name: string, to: FloatType, from: FloatType) =>
     from === to ? name : graph.node('Cast', [name], { integers: { to: WeightType[to] } });
   const nothing = cast(graph.node('Mul', [rows, graph.scalar(0, type)]), 'float32', type);
   const sum = design.experts.reduce((total, expert, index) => {
@@ -89,7 +91,7 @@ function writeShares(
   const matrix = weights.open(projection.weight, 'matrix', count, hidden);
   const bias = projection.bias === null ? null : vectorTensor(context, projection.bias, count);
   // Rounded weights would choose other experts.
-  const exact = { ...context, precision: type === 'float16' ? 'fp16' : 'fp32' } as const;
+  const exact = { ...context, precision: EXACT[type] };
   const read = routerInput(context, router, rows, hidden);
   const logits = writeMatMul(exact, read, nameOf(projection.weight), matrix, bias);
   if (typeof router.scores === 'object') return writeMixedShares(context, router.scores, logits);
@@ -192,7 +194,7 @@ function writeShared(
 ): string {
   const result = writeMlp(context, mlp, rows, hidden);
   if (gate === null) return result;
-  const exact = { ...context, precision: context.type === 'float16' ? 'fp16' : 'fp32' } as const;
+  const exact = { ...context, precision: EXACT[context.type] };
   const open = context.graph.node('Sigmoid', [writeLinear(exact, rows, [gate], hidden, [1])]);
   return context.graph.node('Mul', [result, open]);
 }

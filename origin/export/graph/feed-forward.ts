@@ -1,6 +1,7 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import type { Activation, MlpDesign, XieluActivation } from '../families/feed-forward-design.ts';
 import type { ProjectionDesign } from '../families/weight-design.ts';
+import { requireHalfOrSingle } from './float-type.ts';
 import { type GraphContext, splitLast, vectorTensor, writeLinear } from './linear.ts';
 
 /** Writes an MLP over [.., hidden]. */
@@ -19,7 +20,7 @@ export function writeMlp(context: GraphContext, design: MlpDesign, input: string
 }
 
 /**
- * In float16, which only devices use, up and gate are one product: a card starts fewer kernels. On a CPU, two
+ * In 16 bits, which only devices use, up and gate are one product: a card starts fewer kernels. On a CPU, two
  * products are faster: docs/decisions/0028-prefill-runs.md has the figures.
  */
 function writeUpAndGate(
@@ -31,7 +32,7 @@ function writeUpAndGate(
   const separate = (projection: ProjectionDesign) =>
     writeLinear(context, input, [projection], hidden, [width]);
   if (gate === null) return { raised: separate(up), gate };
-  if (context.precision !== 'fp16') return { raised: separate(up), gate: separate(gate) };
+  if (context.type === 'float32') return { raised: separate(up), gate: separate(gate) };
   const sizes = [width, width];
   const both = writeLinear(context, input, [up, gate], hidden, sizes);
   const [raised = '', gated = ''] = splitLast(context.graph, both, sizes);
@@ -76,6 +77,7 @@ function clippedSwiglu(
 
 function xielu(context: GraphContext, x: string, design: XieluActivation): string {
   const { graph, type } = context;
+  requireHalfOrSingle(type, 'the activation xIELU');
   const scalar = (value: number) => graph.scalar(value, type);
   const softplus = (of: XieluActivation['alphaP']) => graph.node('Softplus', [vectorTensor(context, of, 1)]);
   const alphaP = softplus(design.alphaP);

@@ -13,7 +13,7 @@ import {
   encodeMessage,
   encodeString,
 } from '@continuo/origin/model/onnx/wire-format.ts';
-import { toFloat16 } from '@continuo/shared/float16.ts';
+import { type FloatType, floatsOf } from './float-type.ts';
 
 /** Types of weights that the graph writer uses; values of TensorProto.DataType. */
 export const WeightType = { ...ElementType, uint8: 2 } as const;
@@ -166,12 +166,12 @@ export class GraphBuilder {
   }
 
   /** A scalar of the given type. */
-  scalar(value: number, type: 'float32' | 'float16'): string {
+  scalar(value: number, type: FloatType): string {
     return this.constant(`${type}/${value}`, type, [], [value]);
   }
 
   /** Multiplies by a factor; 1 is no node. */
-  times(input: string, factor: number, type: 'float32' | 'float16'): string {
+  times(input: string, factor: number, type: FloatType): string {
     return factor === 1 ? input : this.node('Mul', [input, this.scalar(factor, type)]);
   }
 
@@ -250,7 +250,7 @@ function encodeAttributes({
 
 function arrayOf(type: WeightTypeName, values: readonly number[]) {
   if (type === 'float32') return Float32Array.from(values);
-  if (type === 'float16') return toFloat16(Float32Array.from(values));
+  if (type === 'float16' || type === 'bfloat16') return floatsOf(type, Float32Array.from(values));
   if (type === 'int64') return BigInt64Array.from(values, BigInt);
   if (type === 'int32') return Int32Array.from(values);
   return Uint8Array.from(values);

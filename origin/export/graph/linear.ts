@@ -1,16 +1,21 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
-import { toFloat16 } from '@continuo/shared/float16.ts';
 import type { BlockFormat } from '../checkpoint/checkpoint.ts';
 import { blockSizes, type Matrix, type MatrixReader, stack, times } from '../checkpoint/matrix.ts';
 import type { ProjectionDesign, Weight } from '../families/weight-design.ts';
 import type { Quantizer } from '../precision/quantize.ts';
+import { type FloatType, floatsOf } from './float-type.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
 
 /**
- * fp32 and fp16: floats. int8, int4: blocks, or stored blocks of at most as many bits. Activations are
+ * fp32, fp16 and bf16: floats. int8, int4: blocks, or stored blocks of at most as many bits. Activations are
  * rounded to 8 bits. int8f32, int4f32: the same weights, activations in float32.
  */
-export type WeightPrecision = 'fp32' | 'fp16' | 'int8' | 'int4' | 'int8f32' | 'int4f32';
+export type WeightPrecision = 'fp32' | 'fp16' | 'bf16' | 'int8' | 'int4' | 'int8f32' | 'int4f32';
+
+/** Type of the activations of a graph. */
+export const typeOf = (precision: WeightPrecision): FloatType =>
+  (({ fp16: 'float16', bf16: 'bfloat16' }) as Partial<Record<WeightPrecision, FloatType>>)[precision] ??
+  'float32';
 
 /** Bits of quantized weights; null = floats. */
 export const bitsOf = (precision: WeightPrecision): 4 | 8 | null =>
@@ -31,7 +36,7 @@ export interface GraphContext {
   /** Upper limit: a matrix gets the largest size that divides its columns. */
   readonly blockSize: BlockSize;
   /** Type of activations and KV. */
-  readonly type: 'float32' | 'float16';
+  readonly type: FloatType;
 }
 
 /** Values that are read and converted at once: 4 MiB of float32. */
@@ -55,6 +60,9 @@ export async function eachChunk(
 export const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView<ArrayBufferLike>): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
+/** Bit patterns. Values of float32 are known to be finite. */
+const INFINITIES = { float32: [], float16: [0x7c00, 0xfc00], bfloat16: [0x7f80, 0xff80] } as const;
+
 /** Adds the matrix as floats of the activations' type, with `offset` added to each. */
 export function floatTensor(
   { graph, type }: Pick<GraphContext, 'graph' | 'type'>,
@@ -67,18 +75,19 @@ export function floatTensor(
     eachChunk(matrix, async (first, count) => {
       const values = await matrix.readRows(first, count);
       const shifted = offset === 0 ? values : values.map((value) => value + offset);
-      await emit(0, bytesOf(type === 'float16' ? finiteHalves(matrix.name, shifted) : shifted));
+      await emit(0, bytesOf(finiteFloats(matrix.name, type, shifted)));
     }),
   );
   return tensor!;
 }
 
-/** @throws ModelError if a value is beyond the range of float16 */
-function finiteHalves(name: string, values: Float32Array): Uint16Array {
-  const halves = toFloat16(values);
-  const at = Math.max(halves.indexOf(0x7c00), halves.indexOf(0xfc00));
-  if (at < 0) return halves;
-  throw new ModelError(`tensor ${name} has the value ${values[at]}, beyond float16; build another precision`);
+/** @throws ModelError if a value is beyond the range of the type */
+function finiteFloats(name: string, type: FloatType, values: Float32Array): ArrayBufferView {
+  const floats = floatsOf(type, values);
+  const infinities = INFINITIES[type];
+  const at = Math.max(...infinities.map((infinity) => floats.indexOf(infinity)));
+  if (at < 0) return floats;
+  throw new ModelError(`tensor ${name} has the value ${values[at]}, beyond ${type}; build another precision`);
 }
 
 /** Adds a vector of `length` values: factor · (value + offset). */

@@ -1,6 +1,6 @@
 import { DEFAULT_NAMES, TOTAL_LENGTH } from '@continuo/origin/model/config/decoder-names.ts';
-import { toFloat16 } from '@continuo/shared/float16.ts';
 import type { AttentionDesign, RotaryDesign } from '../families/mixer-design.ts';
+import { floatsOf } from './float-type.ts';
 import { WeightType } from './graph-builder.ts';
 import { bytesOf, eachChunk, type GraphContext } from './linear.ts';
 
@@ -51,7 +51,7 @@ export class Positions {
           }
           for (const [index, of] of [Math.cos, Math.sin].entries()) {
             const values = angles.map((angle) => of(angle) * magnitude);
-            await emit(index, bytesOf(type === 'float16' ? toFloat16(values) : values));
+            await emit(index, bytesOf(floatsOf(type, values)));
           }
         }),
     );
@@ -69,7 +69,7 @@ export class Positions {
           { length: count },
           (_, index) => 1 + beta * Math.log(1 + Math.floor((first + index + offset) / originalPositions)),
         );
-        await emit(0, bytesOf(type === 'float16' ? toFloat16(values) : values));
+        await emit(0, bytesOf(floatsOf(type, values)));
       }),
     );
     return graph.node('Gather', [factors!, this.ids()]);

@@ -6,6 +6,7 @@ import {
   PRESENT_RECURRENCE,
 } from '@continuo/origin/model/config/decoder-names.ts';
 import type { CausalKernel, RecurrenceShape } from '../families/mixer-design.ts';
+import { EXACT } from './float-type.ts';
 import { type GraphBuilder, WeightType } from './graph-builder.ts';
 import { floatTensor, type GraphContext, nameOf, trimmed, vectorTensor } from './linear.ts';
 
@@ -17,7 +18,7 @@ export const single = (context: GraphContext): GraphContext => ({ ...context, ty
 /** The same graph, whose next matrices are not quantized: a decay acts on all later positions. */
 export const exact = (context: GraphContext): GraphContext => ({
   ...context,
-  precision: context.type === 'float16' ? 'fp16' : 'fp32',
+  precision: EXACT[context.type],
 });
 
 export const inSingle = ({ graph, type }: GraphContext, input: string): string =>

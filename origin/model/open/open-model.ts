@@ -28,7 +28,7 @@ import { openVision, planVision, type VisionPlan } from '../vision/vision.ts';
 import { defaultContext } from './default-context.ts';
 import { prefillChunkOf, requireDeviceMemory } from './run-limits.ts';
 import { runBytes } from './run-memory.ts';
-import { requireGroupQueryAttention, startRunner } from './start-runner.ts';
+import { requireGroupQueryAttention, requireKvKernels, startRunner } from './start-runner.ts';
 import { hasVnni, overflowWarning } from './vnni.ts';
 
 export interface ModelOptions {
@@ -196,6 +196,7 @@ async function open(
 ): Promise<OpenedOnDevice> {
   const { decoder, layout, file, model, vision } = plan;
   const { threads } = options;
+  requireKvKernels(decoder, device, file);
   if (device.provider === 'cpu') {
     // The graph is in memory already; its external weights are still to be loaded into the free memory.
     const beside = plan.weightBytes - model.length;

@@ -30,6 +30,23 @@ export function requireGroupQueryAttention({ cache, states }: DecoderInterface, 
   throw new ModelError(`${file} has no GroupQueryAttention and runs only on the provider cpu`);
 }
 
+/** Providers whose GroupQueryAttention has such a cache, as of ONNX Runtime 1.30. Others are on all. */
+const NARROW_KV: Partial<Record<DecoderInterface['kvType'], readonly OrtDevice['provider'][]>> = {
+  bfloat16: ['cuda'],
+  float8e4m3fn: ['cuda'],
+  int8: ['cpu', 'cuda'],
+};
+
+/** @throws ModelError that names the providers that can run the graph */
+export function requireKvKernels({ kvType }: DecoderInterface, { provider }: OrtDevice, file: string): void {
+  const providers = NARROW_KV[kvType];
+  if (providers === undefined || providers.includes(provider)) return;
+  const where = providers.map((name) => `CONTINUO_PROVIDER=${name}`).join(' or ');
+  throw new ModelError(
+    `${file} has KV in ${kvType}, which ${provider} does not support; set ${where}, or build another precision`,
+  );
+}
+
 /** The graph that a session has loaded. */
 interface LoadedGraph {
   /** Its file's name, for messages. */

@@ -331,6 +331,17 @@ describe('cuDNN', () => {
   });
 });
 
+it.each([
+  { numbers: { precision: 'bfloat16' }, type: 'bfloat16' },
+  { numbers: { precision: 'float16', kv: 'float8e4m3fn' }, type: 'float8e4m3fn' },
+] as const)('a KV cache in $type is refused on the CPU with what can serve it', async ({ numbers, type }) => {
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, numbers);
+  await expect(openModel(modelOptions(directory))).rejects.toThrow(
+    `model.onnx has KV in ${type}, which cpu does not support; set CONTINUO_PROVIDER=cuda, or build another precision`,
+  );
+});
+
 describe('a decoder without GroupQueryAttention, whose KV cache cannot stay on a device', () => {
   const directory = () => {
     const made = temporaryDirectory();

@@ -48,6 +48,8 @@ describe.each([
   { quantization: 'none', precision: 'float16', threads: 2 },
   { quantization: 'none', precision: 'float32', threads: 2, positionIds: true },
   { quantization: 'q4', precision: 'float16', threads: 2 },
+  { quantization: 'none', precision: 'float32', threads: 2, kv: 'int8' },
+  { quantization: 'q4', precision: 'float32', threads: 2, kv: 'int8', kvScales: 'per-channel' },
 ] as const)('every bit of a row is its own: %o', (variant) => {
   const { threads, ...model } = variant;
 
