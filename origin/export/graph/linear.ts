@@ -87,7 +87,8 @@ function finiteFloats(name: string, type: FloatType, values: Float32Array): Arra
   const infinities = INFINITIES[type];
   const at = Math.max(...infinities.map((infinity) => floats.indexOf(infinity)));
   if (at < 0) return floats;
-  throw new ModelError(`tensor ${name} has the value ${values[at]}, beyond ${type}; build another precision`);
+  const advice = type === 'float16' ? 'bf16 for CUDA, or another precision' : 'another precision';
+  throw new ModelError(`tensor ${name} has the value ${values[at]}, beyond ${type}; build ${advice}`);
 }
 
 /** Adds a vector of `length` values: factor · (value + offset). */

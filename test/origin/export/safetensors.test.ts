@@ -201,7 +201,7 @@ describe('a build refuses', () => {
       tensors[name] = { ...tensors[name]!, values };
     });
     await expect(built(directory, { precision: 'fp16' })).rejects.toThrow(
-      `tensor ${name} has the value -70000, beyond float16; build another precision`,
+      `tensor ${name} has the value -70000, beyond float16; build bf16 for CUDA, or another precision`,
     );
     await built(directory, { precision: 'fp32' });
   });
