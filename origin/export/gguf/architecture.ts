@@ -78,7 +78,7 @@ export function readSizes(keys: GgufKeys) {
   return {
     hidden,
     heads,
-    kvHeads: keys.number('attention.head_count_kv', heads),
+    kvHeads: keys.numberOfLayers('attention.head_count_kv', heads),
     headSize,
     layers: keys.number('block_count'),
     // Files of models without a dense layer may lack it.

@@ -27,6 +27,15 @@ export class GgufKeys extends ConfigFields {
     throw this.fault(name, 'a list of numbers');
   }
 
+  /** A number, also as a list of it for each layer. @throws ModelError */
+  numberOfLayers(name: string, absent: number): number {
+    const value = this.value(name);
+    const values = ArrayBuffer.isView(value) ? this.list(name)! : [this.number(name, absent)];
+    const [first = NaN] = values;
+    if (values.every((each) => each === first)) return first;
+    throw this.fault(name, 'one number for all layers');
+  }
+
   /** @throws ModelError that names a key of the architecture which was not read */
   requireAllRead(): void {
     const [unread] = this.unread;

@@ -110,6 +110,23 @@ export const graniteMultipliers = (keys: GgufKeys) => ({
 });
 
 /**
+ * Granite 3, and Granite 4 without states. Files of the latter have the keys of its hybrids, and the width of
+ * the MLP under another name.
+ */
+function graniteConfig(keys: GgufKeys, tensors: StoredTensors) {
+  keys.ignore('ssm.conv_kernel', 'ssm.state_size', 'ssm.group_count', 'ssm.inner_size', 'ssm.time_step_rank');
+  keys.require('expert_count', 0);
+  keys.require('expert_used_count', 0);
+  const config = llamaConfig('granite', keys, tensors);
+  return {
+    ...config,
+    intermediate_size: keys.number('expert_shared_feed_forward_length', config.intermediate_size),
+    ...attentionBias(keys, tensors),
+    ...graniteMultipliers(keys),
+  };
+}
+
+/**
  * MiniCPM computes as Granite does. Files of early converters lack the multipliers; those of MiniCPM-2B hold
  * then.
  */
@@ -223,15 +240,7 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
     config: config('olmoe', (keys) => ({ ...expertCounts(keys), norm_topk_prob: false })),
   },
   { name: 'smollm3', names: LLAMA, pairs: true, config: config('smollm3') },
-  {
-    name: 'granite',
-    names: LLAMA,
-    pairs: true,
-    config: config('granite', (keys, tensors) => ({
-      ...attentionBias(keys, tensors),
-      ...graniteMultipliers(keys),
-    })),
-  },
+  { name: 'granite', names: LLAMA, pairs: true, config: graniteConfig },
   {
     name: 'granitemoe',
     names: {

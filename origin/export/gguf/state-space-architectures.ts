@@ -145,18 +145,50 @@ function nemotronH(keys: GgufKeys, tensors: StoredTensors) {
   };
 }
 
-const NEMOTRON = {
+/**
+ * The file has no limits of the steps (`time_step_limit`). llama.cpp computes without them, so they are open
+ * here too.
+ */
+function mamba2(keys: GgufKeys, tensors: StoredTensors) {
+  const { heads, valueSize, groups, keySize, length } = stateSpaceSizes(keys);
+  const hidden = keys.number('embedding_length');
+  keys.require('feed_forward_length', 0);
+  keys.require('attention.head_count', 0);
+  // The converter writes 2²⁰.
+  keys.ignore('context_length');
+  return {
+    model_type: 'mamba2',
+    hidden_size: hidden,
+    num_hidden_layers: keys.number('block_count'),
+    layer_norm_epsilon: keys.number('attention.layer_norm_rms_epsilon'),
+    num_heads: heads,
+    head_dim: valueSize,
+    expand: (heads * valueSize) / hidden,
+    n_groups: groups,
+    state_size: keySize,
+    conv_kernel: length,
+    use_conv_bias: anyLayerHas(keys, tensors, 'ssm_conv1d.bias'),
+    use_bias: anyLayerHas(keys, tensors, 'ssm_in.bias'),
+  };
+}
+
+/** Layers of one block each, with one norm. */
+const NEMOTRON_BODY = {
   ...BODY,
   token_embd: 'model.embeddings',
   output_norm: 'model.norm_f',
   attn_norm: `${LAYER}norm`,
+  ...stateSpace('mixer'),
+};
+
+const NEMOTRON = {
+  ...NEMOTRON_BODY,
   attn_q: `${LAYER}mixer.q_proj`,
   attn_k: `${LAYER}mixer.k_proj`,
   attn_v: `${LAYER}mixer.v_proj`,
   attn_output: `${LAYER}mixer.o_proj`,
   ffn_up: `${LAYER}mixer.up_proj`,
   ffn_down: `${LAYER}mixer.down_proj`,
-  ...stateSpace('mixer'),
 };
 
 export const STATE_SPACE_ARCHITECTURES: readonly Architecture[] = [
@@ -201,6 +233,7 @@ export const STATE_SPACE_ARCHITECTURES: readonly Architecture[] = [
     },
     config: falconH1,
   },
+  { name: 'mamba2', names: NEMOTRON_BODY, config: mamba2 },
   { name: 'nemotron_h', names: NEMOTRON, pairs: true, config: nemotronH },
   {
     name: 'nemotron_h_moe',

@@ -117,9 +117,48 @@ const INTERNLM2 = [
   ['ffn_norm', 'post_attention_layernorm'],
 ] as const;
 
+/** Granite 4 without states, with the names and fields of Granite 3. */
+function granite4AsGranite3(tensors: Tensors): Tensors {
+  const made = new Map(tensors);
+  const place = 'model.layers.0.';
+  const taken = (name: string): Values => {
+    const tensor = made.get(`${place}shared_mlp.${name}.weight`)!;
+    made.delete(`${place}shared_mlp.${name}.weight`);
+    return tensor;
+  };
+  const { shape, values } = taken('input_linear');
+  const [rows = 0, columns = 0] = shape;
+  for (const [index, name] of ['gate', 'up'].entries()) {
+    const half = values.slice((index * values.length) / 2, ((index + 1) * values.length) / 2);
+    made.set(`${place}mlp.${name}_proj.weight`, { shape: [rows / 2, columns], values: half });
+  }
+  return made.set(`${place}mlp.down_proj.weight`, taken('output_linear'));
+}
+
+/** What the converter stores under the names of another family. */
+const RENAMED: Readonly<Record<string, (tensors: Tensors) => Tensors>> = {
+  internlm2: internlm2AsLlama,
+  'granitemoehybrid-attention': granite4AsGranite3,
+};
+const RENAMED_FIELDS: Readonly<Record<string, Case['config']>> = {
+  internlm2: { model_type: 'llama', bias: null },
+  'granitemoehybrid-attention': {
+    ...Object.fromEntries(
+      ['shared_intermediate_size', 'num_local_experts', 'num_experts_per_tok', 'layer_types']
+        .concat(
+          ['n_heads', 'd_head', 'n_groups', 'd_state', 'd_conv', 'expand'].map((name) => `mamba_${name}`),
+        )
+        .map((name) => [name, null]),
+    ),
+    model_type: 'granite',
+    intermediate_size: 12,
+    position_embedding_type: null,
+  },
+};
+
 describe.each([...cases.keys()])('%s', (name) => {
   const converted = convertedTensors(cases.get(name)!);
-  const expected = name === 'internlm2' ? internlm2AsLlama(converted) : converted;
+  const expected = RENAMED[name]?.(converted) ?? converted;
 
   test('gives the tensors that were converted', async () => {
     const checkpoint = opened(name);
@@ -143,7 +182,7 @@ describe.each([...cases.keys()])('%s', (name) => {
   test('gives the design of the configuration that was converted', () => {
     const checkpoint = opened(name);
     const { config } = cases.get(name)!;
-    const fields = name === 'internlm2' ? { ...config, model_type: 'llama', bias: null } : config;
+    const fields = { ...config, ...RENAMED_FIELDS[name] };
     const original = describeOfAnySize(fields, new Map(expected)).design;
     const design = describeOfAnySize(checkpoint.config, checkpoint.tensors).design;
     expect(rounded(design)).toEqual(rounded(original));

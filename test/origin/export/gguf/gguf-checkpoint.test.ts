@@ -73,6 +73,54 @@ describe.each([
   });
 });
 
+/** Q8_0 by its definition: per 32 values, a scale in float16 and 32 signed bytes. */
+function decodedQ8(data: Uint8Array): number[] {
+  return Array.from({ length: data.length / 34 }, (_, block) => {
+    const half = data[34 * block]! + 256 * data[34 * block + 1]!;
+    const scale = (1 + (half % 1024) / 1024) * 2 ** (Math.floor(half / 1024) - 15);
+    const levels = Int8Array.from(data.subarray(34 * block + 2, 34 * (block + 1)));
+    return Array.from(levels, (level) => scale * level);
+  }).flat();
+}
+
+test('Q8_0 is read as its definition says, also where the converter has moved rows', async () => {
+  const [columns, heads, headSize] = [64, 2, 32];
+  const matrix = (name: string, rows: number, seed: number): Tensor => {
+    const { data } = randomBlocks(seed, (columns * rows) / 32, 34, 0);
+    return { name, type: 8, dimensions: [columns, rows], data };
+  };
+  const [embedding, query] = [
+    matrix('token_embd.weight', 256, 1),
+    matrix('blk.0.attn_q.weight', heads * headSize, 2),
+  ];
+  const keys = {
+    'general.architecture': { text: 'llama' },
+    'llama.block_count': { u32: 1 },
+    'llama.context_length': { u32: 16 },
+    'llama.embedding_length': { u32: columns },
+    'llama.feed_forward_length': { u32: 16 },
+    'llama.attention.head_count': { u32: heads },
+    'llama.attention.layer_norm_rms_epsilon': { f32: 1e-6 },
+    ...Object.fromEntries(Object.entries(KEYS).filter(([key]) => key.startsWith('tokenizer.'))),
+  };
+  const file = writeGguf(keys, [embedding, query]);
+  const checkpoint = await opened(write(temporaryDirectory(), 'model.gguf', file));
+  const stored = decodedQ8(query.data);
+  // The file has the two values of a rotated pair side by side, Hugging Face's checkpoint in two halves.
+  const rows = Array.from({ length: heads * headSize }, (_, row) => {
+    const [head, index] = [Math.floor(row / headSize), row % headSize];
+    const from = head * headSize + 2 * (index % (headSize / 2)) + Math.floor(index / (headSize / 2));
+    return stored.slice(from * columns, (from + 1) * columns);
+  });
+  const name = 'model.layers.0.self_attn.q_proj.weight';
+  expect([...(await checkpoint.readRows(name, 0, rows.length))]).toEqual(rows.flat());
+  const { levels, scales } = await checkpoint.readBlocks(name, 0, rows.length);
+  const rebuilt = Array.from(levels, (level, index) => (level - 128) * scales[Math.floor(index / 32)]!);
+  expect(rebuilt.map((value) => value + 0)).toEqual(rows.flat().map((value) => value + 0));
+  const embedded = [...(await checkpoint.readRows('model.embed_tokens.weight', 0, 256))];
+  expect(embedded).toEqual(decodedQ8(embedding.data));
+});
+
 test('types with minima are not handed over in blocks', async () => {
   const tensor = randomBlocks(3, 16, 20, 0);
   for (let at = 2; at < tensor.data.length; at += 20) tensor.data.set([0, 0x30], at);
