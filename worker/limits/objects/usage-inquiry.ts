@@ -53,7 +53,9 @@ export function recordAfter(
   const latencyMs = status === 'abandoned' ? now - startedAt : record.latencyMs;
   const firstTokenMs = record.firstTokenMs ?? account?.firstTokenMs ?? null;
   const late = now >= reservation.expiresAt + ACCOUNT_LIFETIMES * ttlMs;
-  const isRunning = account?.ended === false;
+  // An upstream may never say that a generation has ended. One that has grown is never too late.
+  const hasGrown = usage.completionTokens > record.usage.completionTokens;
+  const isRunning = account?.ended === false && (hasGrown || !late);
   const isFinal = !isRunning && (complete || late);
   // An upstream soon notices that its reader has disconnected.
   const running = status === 'abandoned' ? ttlMs / INQUIRIES_PER_LIFETIME : Math.min(STILL_RUNNING_MS, ttlMs);

@@ -92,6 +92,31 @@ test('the bill of a Worker that was killed is final within two lifetimes of its 
   expect(now - killed).toBeLessThanOrEqual(2 * TTL);
 });
 
+test('an upstream that never says that a request has ended keeps it open only while it generates', () => {
+  const { storage, requests } = newRequests();
+  const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };
+  requests.reserve(
+    { ...holder, requestId: 'r', model: 'm', price: null, money: 0, tokens: 1, ttlMs: TTL },
+    START,
+  );
+  requests.releaseDue(storage.open.nextDue());
+  const stopsAt = START + 40 * TTL;
+  for (let tokens = 100; ; tokens += 1) {
+    const now = storage.open.nextDue();
+    const [open] = requests.abandoned(now);
+    const { usage: known, ...more } = account(false).account;
+    const grown = { ...known, completionTokens: now < stopsAt ? tokens : 6 };
+    const { record, askAt } = recordAfter(open!, { account: { ...more, usage: grown }, complete: true }, now);
+    if (askAt === null) {
+      expect(now - stopsAt).toBeGreaterThanOrEqual(0);
+      expect(now - stopsAt).toBeLessThan(TTL);
+      expect(record.usage.completionTokens).toBe(tokens - 1);
+      return;
+    }
+    requests.postpone(open!, record, askAt);
+  }
+});
+
 test('a reservation expires unless it is renewed, and gives its slot back once', () => {
   const { storage, requests } = newRequests();
   const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };
