@@ -29,6 +29,12 @@ const TABLES = {
     key: ['day', 'model', 'key_id', 'end_user'],
     row: { day: '', model: '', key_id: '', end_user: '', ...COUNTERS },
   },
+  /** Sums of months that have ended, under their first day. Leave when one of their days changes. */
+  month_sums: { key: ['day', 'model', 'key_id'], row: { day: '', model: '', key_id: '', ...COUNTERS } },
+  month_user_sums: {
+    key: ['day', 'model', 'key_id', 'end_user'],
+    row: { day: '', model: '', key_id: '', end_user: '', ...COUNTERS },
+  },
   /** Sums that the summary of all tenants lacks, with the number of their last change. */
   news: { key: ['day', 'model'], row: { day: '', model: '', number: 0 } },
   /**

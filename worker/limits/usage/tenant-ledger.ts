@@ -1,5 +1,6 @@
 import type { Positions } from './event-queue.ts';
-import { keyOf, type Row, Table } from './object-tables.ts';
+import { MonthSums, regroup, type SumsTable } from './month-sums.ts';
+import { type Row, Table } from './object-tables.ts';
 import { RequestRecords } from './request-records.ts';
 import type { UsageRecord } from './usage-record.ts';
 import {
@@ -17,16 +18,6 @@ import {
 } from './usage-sums.ts';
 
 const ADDED = `DO UPDATE SET ${ADD_SUMS}`;
-
-/** Sums of a table by other columns than its own. */
-const regroup = (table: 'sums' | 'user_sums', day: string, key: string, where: string): string => {
-  const names = keyOf(table);
-  return `
-    INSERT INTO ${table} (${[...names, ...ALL_SUMS].join(', ')})
-    SELECT ${[day, 'model', key, ...names.slice(3), ...ALL_SUMS.map((name) => `SUM(${name})`)].join(', ')}
-    FROM ${table} WHERE ${where} GROUP BY ${names.map((_, index) => index + 1).join(', ')}
-    ON CONFLICT (${names.join(', ')}) ${ADDED}`;
-};
 
 /** Returns the sums of these records by day, model and key, and by end user if that is wanted. */
 function sumsByRow(records: readonly UsageRecord[], byEndUser: boolean): Row<'user_sums'>[] {
@@ -54,6 +45,7 @@ export class TenantLedger {
   readonly #sql: SqlStorage;
   readonly #sums: Table<'sums'>;
   readonly #userSums: Table<'user_sums'>;
+  readonly #months: Readonly<Record<SumsTable, MonthSums>>;
   readonly #news: Table<'news'>;
   /** Number of the last change that is on its way to the summary. */
   #reading = 0;
@@ -62,6 +54,7 @@ export class TenantLedger {
     this.#sql = sql;
     this.#sums = new Table(sql, 'sums');
     this.#userSums = new Table(sql, 'user_sums');
+    this.#months = { sums: new MonthSums(sql, 'sums'), user_sums: new MonthSums(sql, 'user_sums') };
     this.#news = new Table(sql, 'news');
     this.requests = new RequestRecords(sql);
   }
@@ -81,7 +74,10 @@ export class TenantLedger {
     const sums = sumsByRow(records, false);
     for (const row of sums) this.addSums(row);
     const named = records.filter(({ endUser }) => (endUser ?? null) !== null);
-    for (const row of sumsByRow(named, true)) this.#userSums.insert(row, ADDED);
+    for (const row of sumsByRow(named, true)) {
+      this.#userSums.insert(row, ADDED);
+      this.#months.user_sums.forget(row.day);
+    }
     const changed = new Map(sums.map((row) => [`${row.day}\n${row.model}`, row]));
     for (const { day, model } of changed.values()) this.#addNews(day, model, number);
     if (requestsAt !== null) this.requests.add(records, requestsAt, last);
@@ -90,6 +86,7 @@ export class TenantLedger {
   /** Adds to the sums of a day, a model and a key. */
   addSums(row: Row<'sums'>): void {
     this.#sums.insert(row, ADDED);
+    this.#months.sums.forget(row.day);
   }
 
   /** Returns the sums by day, model and key. */
@@ -118,7 +115,9 @@ export class TenantLedger {
     const table = question.groups.includes('user') || question.endUser !== null ? 'user_sums' : 'sums';
     const tenant = `'${tenantId.replaceAll("'", "''")}'`;
     const columns = { day: 'day', tenant, model: 'model', key: 'key_id', user: 'end_user' };
-    const { page, total } = usageStatements(table, columns, question);
+    const { from, to, groups } = question;
+    const rowsOf = groups.includes('day') ? table : this.#months[table].rowsBetween(from, to);
+    const { page, total } = usageStatements(rowsOf, columns, question);
     const rows = this.#sql.exec(page.sql, ...page.values).toArray() as unknown as UsagePage['rows'];
     // A page with all groups saves the second scan.
     if (question.after.length === 0 && rows.length < question.limit) return { rows, total: totalOf(rows) };
@@ -142,7 +141,7 @@ export class TenantLedger {
       .toArray();
     if (moved.length === 0) return;
     for (const table of ['sums', 'user_sums'] as const) {
-      this.#sql.exec(regroup(table, "substr(day, 1, 8) || '01'", 'key_id', old), before);
+      this.#sql.exec(regroup(table, table, 'key_id', old), before);
       this.#sql.exec(`DELETE FROM ${table} WHERE ${old}`, before);
     }
     for (const { day, model } of moved)
@@ -157,7 +156,8 @@ export class TenantLedger {
     this.announce(number);
     this.requests.prune(Number.MAX_SAFE_INTEGER, kept);
     this.#sql.exec('DELETE FROM user_sums');
-    if (keepSums) this.#sql.exec(regroup('sums', "substr(day, 1, 8) || '01'", "''", "key_id <> ''"));
+    for (const months of Object.values(this.#months)) months.clear();
+    if (keepSums) this.#sql.exec(regroup('sums', 'sums', "''", "key_id <> ''"));
     this.#sql.exec(`DELETE FROM sums ${keepSums ? "WHERE key_id <> ''" : ''}`);
     this.announce(number);
   }
