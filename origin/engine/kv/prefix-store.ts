@@ -1,5 +1,5 @@
-import { unitsOf } from '@continuo/shared/binary-text.ts';
 import type { KvBytes } from '../../model/model-runner.ts';
+import { type ChunkNode, ChunkTree, idsOf, keyOf, savedBy } from './chunk-tree.ts';
 import { ExtraMemory } from './extra-memory.ts';
 import {
   allocateChunk,
@@ -26,24 +26,10 @@ export interface PrefixStoreStatus {
   readonly evictedChunks: number;
 }
 
-/** A stored chunk of a prompt. Only whole chunks have successors. */
-interface ChunkNode extends StoredChunk {
-  /** The chunk before it; null for the first one of a prompt. */
-  readonly before: ChunkNode | null;
-  /** Its place among the successors of that chunk. */
-  readonly key: string;
-  readonly after: Map<string, ChunkNode>;
-  /** In the second tier; empty if there is none. */
-  readonly name: string;
-  readonly memory: ChunkMemory;
-  logits: Float32Array | null;
-  state: Uint8Array | null;
-  hasLogprobs: boolean;
-  next: number;
-  stored: boolean;
-}
-
-/** A prompt and its stored chunks, in order. The chunks are valid until the next `add`. */
+/**
+ * A prompt and its stored chunks, in order. Everything that needs memory can evict chunks, and `drop` removes
+ * some. From then on they are not `stored`, and their bytes may belong to another chunk.
+ */
 export interface StoredPrompt {
   readonly namespace: string;
   readonly tokens: Int32Array;
@@ -56,9 +42,7 @@ export interface StoredPrompt {
  * gives the same bits. A prompt's last chunk is stored with its logits, so an equal prompt needs no run of
  * the model. If the logprobs of the prompt were computed, the chunks keep them.
  *
- * The least recently used chunk is evicted first. A use of a prompt, or a chunk added to it, counts for all
- * its chunks, the last one first. So a chunk is always older than the one before it, and the oldest has no
- * successor. Memory never exceeds the budget.
+ * The least recently used chunk is evicted first. Memory never exceeds the budget.
  */
 export class PrefixStore {
   readonly #chunkLength: number;
@@ -70,16 +54,14 @@ export class PrefixStore {
   readonly states: ExtraMemory<'state', Uint8Array>;
   /** KV of suspended sequences, in the same memory; it evicts chunks. */
   readonly saved: SavedKv;
-  /** The first chunks of prompts. */
-  readonly #first = new Map<string, ChunkNode>();
-  /** All chunks, least recently used first. */
-  readonly #recency = new Set<ChunkNode>();
+  readonly #tree: ChunkTree;
   readonly #backup: ChunkBackup | null;
   readonly #counts = { hits: 0, misses: 0, storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
 
   constructor(shape: PrefixStoreShape, backup: ChunkBackup | null = null) {
     this.#backup = backup;
     this.#chunkLength = shape.chunk;
+    this.#tree = new ChunkTree(shape.chunk);
     this.#kvBytes = shape.kvBytes;
     this.#room = prefixStoreRoom(shape);
     this.#chunkMemory = new MemoryPool(this.#room.chunks, () => allocateChunk(shape));
@@ -115,8 +97,8 @@ export class PrefixStore {
 
   /** As `open`, before the prompt begins. */
   use(namespace: string, tokens: Int32Array, limit: number): StoredPrompt {
-    const chunks = this.#find(namespace, tokens, limit);
-    this.#use(chunks);
+    const chunks = this.#tree.find(namespace, tokens, limit);
+    this.#tree.use(chunks);
     return { namespace, tokens, chunks };
   }
 
@@ -174,33 +156,9 @@ export class PrefixStore {
   /** Removes a prompt whose KV cannot be trusted, and all prompts with the same first chunk. */
   drop(namespace: string, tokens: Int32Array): void {
     const end = Math.min(this.#chunkLength, tokens.length);
-    const [first] = this.#find(namespace, tokens, end);
+    const [first] = this.#tree.find(namespace, tokens, end);
     if (first !== undefined) this.#remove(first);
     this.#backup?.drop(this.#backup.name(namespace, null, idsOf(tokens, 0, end)));
-  }
-
-  #find(namespace: string, tokens: Int32Array, limit: number): ChunkNode[] {
-    const chunks: ChunkNode[] = [];
-    for (let start = 0; start < limit; start += this.#chunkLength) {
-      const end = Math.min(start + this.#chunkLength, tokens.length);
-      const before = chunks.at(-1) ?? null;
-      const key = keyOf(namespace, before, idsOf(tokens, start, end));
-      const chunk = end > limit ? undefined : this.#successors(before).get(key);
-      if (chunk === undefined) break;
-      chunks.push(chunk);
-    }
-    return chunks;
-  }
-
-  #successors(before: ChunkNode | null): Map<string, ChunkNode> {
-    return before?.after ?? this.#first;
-  }
-
-  #use(chunks: readonly ChunkNode[]): void {
-    for (const chunk of chunks.toReversed()) {
-      this.#recency.delete(chunk);
-      this.#recency.add(chunk);
-    }
   }
 
   /** Adds a chunk to the stored ones of a prompt. Returns null if it cannot be stored. */
@@ -214,19 +172,25 @@ export class PrefixStore {
     if (chunks.length * this.#chunkLength !== start || before?.stored === false) return null;
     const ids = idsOf(tokens, start, end);
     const key = keyOf(namespace, before, ids);
-    let chunk = this.#successors(before).get(key) ?? null;
-    if (chunk === null) {
-      const memory = this.#filledChunk(before, end - start, fill);
-      if (memory === null) return null;
-      const name = this.#backup?.name(namespace, before?.name ?? null, ids) ?? '';
-      const content = { ...memory, length: end - start, hasLogprobs: false, next: -1 };
-      chunk = { before, key, after: new Map(), name, ...content, logits: null, state: null, stored: true };
-      this.#successors(before).set(key, chunk);
-      this.#counts.storedChunks++;
-    }
+    const named = () => this.#backup?.name(namespace, before?.name ?? null, ids) ?? '';
+    const chunk =
+      this.#tree.next(before, key) ?? this.#create({ before, key, length: end - start }, named, fill);
+    if (chunk === null) return null;
     chunks.push(chunk);
-    this.#use(chunks);
+    this.#tree.use(chunks);
     return chunk;
+  }
+
+  #create(
+    place: Pick<ChunkNode, 'before' | 'key' | 'length'>,
+    name: () => string,
+    fill: (kv: Uint8Array) => void,
+  ): ChunkNode | null {
+    const memory = this.#filledChunk(place.before, place.length, fill);
+    if (memory === null) return null;
+    this.#counts.storedChunks++;
+    const without = { logits: null, state: null, hasLogprobs: false, next: -1 };
+    return this.#tree.add({ ...place, ...memory, ...without, name: name() });
   }
 
   /** Returns memory with the KV of `length` positions; null if there is no room beside the chunk `before`. */
@@ -250,8 +214,8 @@ export class PrefixStore {
   /** Returns new memory, or that of the oldest chunk if it is not `kept`. Null without room or memory. */
   #takeChunk(kept: ChunkNode | null): ChunkMemory | null {
     const memory = this.#chunkMemory.take();
-    const [oldest] = this.#recency;
-    if (memory !== null || oldest === undefined || oldest === kept) return memory;
+    const { oldest } = this.#tree;
+    if (memory !== null || oldest === null || oldest === kept) return memory;
     this.#remove(oldest);
     this.#counts.evictedChunks++;
     return this.#chunkMemory.take();
@@ -259,24 +223,12 @@ export class PrefixStore {
 
   /** Removes a chunk with its successors. */
   #remove(chunk: ChunkNode): void {
-    this.#successors(chunk.before).delete(chunk.key);
-    const removed = [chunk];
-    for (const node of removed) {
-      removed.push(...node.after.values());
-      this.#logits.drop(node);
-      this.states.drop(node);
-      this.#recency.delete(node);
-      this.#chunkMemory.give(node.memory);
-      node.stored = false;
+    for (const removed of this.#tree.remove(chunk)) {
+      this.#logits.drop(removed);
+      this.states.drop(removed);
+      this.#chunkMemory.give(removed.memory);
     }
   }
-}
-
-/** The positions that a state at a chunk's end saves beside the one before it. */
-function savedBy({ length, before }: ChunkNode): number {
-  let saved = length;
-  for (let node = before; node !== null && node.state === null; node = node.before) saved += node.length;
-  return saved;
 }
 
 /** Adds the logprobs of a chunk that ends at `end`, and that of the token after it, unless they are known. */
@@ -286,11 +238,3 @@ function keepLogprobs(chunk: ChunkNode, logprobs: PromptLogprobs, end: number, n
   chunk.hasLogprobs = true;
   chunk.next = next;
 }
-
-/** A chunk's key among the successors of the one before: its ids; with the namespace if it is the first. */
-const keyOf = (namespace: string, before: ChunkNode | null, ids: string): string =>
-  before === null ? `${namespace.length} ${namespace}${ids}` : ids;
-
-/** The ids as text, a code unit for each half of an id: equal ids give equal texts. */
-export const idsOf = (tokens: Int32Array, start: number, end: number): string =>
-  unitsOf(new Uint8Array(tokens.buffer, tokens.byteOffset + 4 * start, 4 * (end - start)));
