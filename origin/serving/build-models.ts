@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { ModelSettings, ModelSource } from '../config/model-settings.ts';
 import { PRECISIONS } from '../model/config/model-files.ts';
 import type { Logger } from '../process/log.ts';
-import type { FaultyModel, Inspection } from './inspect-model.ts';
+import type { FaultyModel } from './inspect-model.ts';
 import type { ModelSet } from './models-file.ts';
 
 const COMMAND = fileURLToPath(new URL('../hub/main.ts', import.meta.url));
@@ -27,52 +27,56 @@ export async function buildModels(
   const models: ModelSettings[] = [];
   const faulty: FaultyModel[] = [];
   for (const settings of configured) {
-    const { source } = settings;
-    if (source === null) models.push(settings);
-    else {
-      const lines: string[] = [];
-      const engine = await runBuild(settings, source, (line) => {
-        lines.push(line);
-        onLine(settings.name, line);
-      });
-      if (engine === null) faulty.push({ settings, reason: reasonOf(lines) });
-      else models.push({ ...settings, source: null, engine: { ...settings.engine, ...engine } });
-    }
+    const built = await buildModel(settings, (line) => onLine(settings.name, line));
+    if ('reason' in built) faulty.push(built);
+    else models.push(built);
   }
   return { models, limits, faulty };
 }
-
-/** The command ends with `model: ` and the reason. */
-const reasonOf = (lines: readonly string[]): string =>
-  lines.at(-1)?.replace(/^model: /, '') ?? 'the build ended without a reason';
-
-/** Adds the models that could not be built to the others. */
-export const withFaulty = ({ models, faulty }: Inspection, others: readonly FaultyModel[]): Inspection => ({
-  models,
-  faulty: [...others, ...faulty],
-});
 
 export const logBuild =
   (log: Logger) =>
   (model: string, line: string): void =>
     log.info({ model, output: line }, 'build');
 
-/** Returns where the graph is; null if the command failed. */
-async function runBuild(
-  { engine }: ModelSettings,
-  { model, precision, adapter, folder }: ModelSource,
+/** Returns the settings with the directory of the graph in place of the source, or why there is no graph. */
+async function buildModel(
+  settings: ModelSettings,
   onLine: (line: string) => void,
-) {
+): Promise<ModelSettings | FaultyModel> {
+  const { source, engine } = settings;
+  if (source === null) return settings;
+  let last = 'the build ended without a reason';
+  const built = await resultsOf(startBuild(source, engine.device.provider), (line) => {
+    last = line;
+    onLine(line);
+  });
+  const directory = built?.get('CONTINUO_MODEL_DIR');
+  // The command ends with `model: ` and the reason.
+  if (directory === undefined) return { settings, reason: last.replace(/^model: /, '') };
+  const variant = PRECISIONS.find((precision) => precision === built?.get('CONTINUO_MODEL_VARIANT')) ?? null;
+  return { ...settings, source: null, engine: { ...engine, directory, variant } };
+}
+
+function startBuild({ model, precision, adapter, folder }: ModelSource, provider: string) {
   const options = Object.entries({ '--precision': precision, '--adapter': adapter });
-  const child = spawn(
-    process.execPath,
-    [COMMAND, 'build', model, ...options.flatMap(([name, value]) => (value === null ? [] : [name, value]))],
-    {
-      cwd: folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, CONTINUO_MODELS_FILE: undefined, CONTINUO_PROVIDER: engine.device.provider },
-    },
-  );
+  const given = options.flatMap(([name, value]) => (value === null ? [] : [name, value]));
+  return spawn(process.execPath, [COMMAND, 'build', model, ...given], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, CONTINUO_MODELS_FILE: undefined, CONTINUO_PROVIDER: provider },
+  });
+}
+
+/**
+ * Returns the lines NAME=value that a build writes to its standard output; null if it failed. It ends with
+ * this process.
+ * @param onLine receives its standard error
+ */
+async function resultsOf(
+  child: ReturnType<typeof startBuild>,
+  onLine: (line: string) => void,
+): Promise<ReadonlyMap<string, string> | null> {
   const stop = () => void child.kill();
   process.once('exit', stop);
   const results = new Map<string, string>();
@@ -86,8 +90,5 @@ async function runBuild(
     return [null];
   });
   process.off('exit', stop);
-  const directory = results.get('CONTINUO_MODEL_DIR');
-  if (code !== 0 || directory === undefined) return null;
-  const variant = PRECISIONS.find((precision) => precision === results.get('CONTINUO_MODEL_VARIANT')) ?? null;
-  return { directory, variant };
+  return code === 0 ? results : null;
 }

@@ -57,6 +57,12 @@ export interface Inspection {
   readonly faulty: readonly FaultyModel[];
 }
 
+/** Adds models that could not be built to the others. */
+export const withFaulty = ({ models, faulty }: Inspection, others: readonly FaultyModel[]): Inspection => ({
+  models,
+  faulty: [...others, ...faulty],
+});
+
 /** Names the model at fault, as an error of the origin's start or of a reload. */
 export const faultError = ({ settings: { name }, reason }: FaultyModel): Error =>
   new Error(`${name}: ${reason}`);

@@ -2,9 +2,9 @@ import { Worker } from 'node:worker_threads';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { OriginConfig } from '../config/config.ts';
 import type { Logger } from '../process/log.ts';
-import { buildModels, logBuild, withFaulty } from './build-models.ts';
+import { buildModels, logBuild } from './build-models.ts';
 import type { Fleet } from './fleet.ts';
-import { faultError, type Inspection } from './inspect-model.ts';
+import { faultError, type Inspection, withFaulty } from './inspect-model.ts';
 import { requireBudget } from './memory-budget.ts';
 import { type ModelSet, readModels } from './models-file.ts';
 
