@@ -25,6 +25,7 @@ import {
 import { PROMPTS, sharedPrefixTable } from './shared-prefix.ts';
 import { rounded } from './statistics.ts';
 import { openAiTarget } from './target.ts';
+import { measureUsageYear } from './usage-year.ts';
 
 /** `npm run bench`: measures each layer against the bare decode loop. Run it on an idle machine. */
 
@@ -67,6 +68,7 @@ const program = new Command('bench')
     'measure only batches of so many lines, and small requests beside them',
     whole(1),
   )
+  .option('--usage', 'measure only questions about a year of usage of 100 keys', false)
   .option('--browser', 'measure only the thread that runs a model in the page, beside the bare loop', false)
   .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
   .option('--against <base>', 'with --edge: compare with a gateway, e.g. http://127.0.0.1:8787/v1', address)
@@ -111,6 +113,7 @@ interface Options {
   readonly open: boolean;
   readonly any: boolean;
   readonly batch?: number;
+  readonly usage: boolean;
   readonly browser: boolean;
   readonly edge: boolean;
   readonly against?: string;
@@ -176,6 +179,13 @@ async function batch(lines: number): Promise<void> {
   console.log(`\n${figureTable(figures)}`);
 }
 
+async function usage(): Promise<void> {
+  const { bar, progress } = startBar('usage');
+  const figures = await measureUsageYear(progress);
+  bar.stop();
+  console.log(`\n${figureTable(figures)}`);
+}
+
 async function against(gateway: Gateway, port: number, waves: number, directory: string): Promise<void> {
   console.log(`The gateway ${gateway.url} must reach the upstream http://127.0.0.1:${port}/v1.`);
   const { bar, progress } = startBar('edge');
@@ -226,6 +236,7 @@ async function main(): Promise<void> {
     return against(gateway, options.upstreamPort, options.waves, options.out);
   }
   if (options.batch !== undefined) return batch(options.batch);
+  if (options.usage) return usage();
   if (options.browser) {
     for (const { directory } of options.models.map(modelNamed))
       console.log(figureTable(await measureBrowser(directory(), options.tokens, options.waves)));
