@@ -27,10 +27,57 @@ export interface LayerDesign {
   readonly afterFeedForwardNorm: NormDesign | null;
   /** Factor of the results of attention and MLP before they are added (Granite, MiniCPM); usually 1. */
   readonly residualScale: number;
+  /** Beside the attention; null = nothing. */
+  readonly lowRank: LowRankDesign | null;
   /** What the layer adds of its own vector of each token; null = nothing. */
   readonly tokenInput: TokenInputDesign | null;
   /** [1]: factor of the residual stream after the layer (Gemma 4); null = 1. */
   readonly outputScale: Weight | null;
+  /** The layer's part of `DecoderDesign.streams`; null = there is one stream. */
+  readonly altUp: AltUpDesign | null;
+}
+
+/**
+ * LAuReL (Gemma 3n): x = (x + attention(y) + y + norm(up(down(y)))) / √2 in place of x += attention(y), where
+ * y is what the attention reads.
+ */
+export interface LowRankDesign {
+  readonly rank: number;
+  readonly down: ProjectionDesign;
+  readonly up: ProjectionDesign;
+  readonly norm: NormDesign;
+}
+
+/**
+ * Several residual streams, of which layers compute one (AltUp, Gemma 3n). At first, stream i is into[i − 1]
+ * of the embedding, and at last outOf[i − 1] is applied to it. Both results are scaled to the root mean
+ * square of the first stream, and the mean of all streams is the decoder's result.
+ */
+export interface StreamsDesign {
+  readonly count: number;
+  /** The stream that layers compute. */
+  readonly active: number;
+  /** One for each stream but the first. */
+  readonly into: readonly ProjectionDesign[];
+  readonly outOf: readonly ProjectionDesign[];
+}
+
+/**
+ * A layer predicts all streams, computes y from the predicted active stream p[a], and corrects all
+ * predictions: p[i] = x[i] + Σj prediction(route(x[a]))[i, j] x[j]; x[i] = p[i] + (1 +
+ * correction(route(y))[i]) (y − p[a]), with route(x) = tanh(router(norm(x))). What `tokenInput` makes of
+ * x[a] · tokenInputScale is added to all streams but the first.
+ */
+export interface AltUpDesign {
+  readonly norm: NormDesign;
+  /** [streams, hidden] */
+  readonly router: ProjectionDesign;
+  /** [streams · streams, streams] */
+  readonly prediction: ProjectionDesign;
+  /** [streams, streams] */
+  readonly correction: ProjectionDesign;
+  /** [hidden]; null = 1. */
+  readonly tokenInputScale: Weight | null;
 }
 
 /** x += norm(projection(f(gate(x)) · v)), where v is the layer's part of `DecoderDesign.tokenInputs`. */
@@ -48,6 +95,8 @@ export interface TokenInputDesign {
  */
 export interface TokenInputsDesign {
   readonly width: number;
+  /** Rows of `embedding`. Tokens beyond them read the first row. */
+  readonly vocabulary: number;
   /** [vocabulary, layers · width] */
   readonly embedding: Weight;
   readonly embeddingScale: number;
@@ -87,6 +136,8 @@ export interface DecoderDesign {
   readonly learnedPositions: { readonly weight: Weight; readonly offset: number } | null;
   /** Null = none. */
   readonly tokenInputs: TokenInputsDesign | null;
+  /** Null = one residual stream. */
+  readonly streams: StreamsDesign | null;
   readonly layers: readonly LayerDesign[];
   readonly finalNorm: NormDesign | null;
   /** Weight equal to `embedding` = tied: stored once. */

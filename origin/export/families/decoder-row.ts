@@ -98,7 +98,9 @@ export interface LayerDifferences {
   readonly sharedWith?: number | null;
   /** An MLP beside the experts. */
   readonly beside?: MlpNorms;
-  readonly last?: Pick<LayerDesign, 'tokenInput' | 'outputScale'>;
+  /** What only this layer has of an MLP. */
+  readonly mlp?: Pick<MlpDesign, 'gateThreshold'>;
+  readonly parts?: Partial<Pick<LayerDesign, 'lowRank' | 'tokenInput' | 'outputScale' | 'altUp'>>;
   /** Null = attends to all positions. */
   readonly window?: number | null;
   /** False = without rotary positions. */

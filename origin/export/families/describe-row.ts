@@ -126,6 +126,7 @@ class RowDesigner {
       embeddingProjection: null,
       learnedPositions: null,
       tokenInputs: null,
+      streams: null,
       layers: Array.from({ length: layers }, (_, index) => {
         const differences = this.#d.layer?.(index) ?? {};
         const positionsOf = (differences.window ?? null) === null ? full : sliding;
@@ -149,8 +150,8 @@ class RowDesigner {
     const normOf = (which: string): NormDesign | null =>
       which === '' ? null : this.#norm(`${name}.${which}`);
     const { experts = null, residual = 'sequential', residualScale = 1 } = this.#d;
-    const { only, last = { tokenInput: null, outputScale: null } } = differences;
-    const mlp = (): MlpDesign => this.#mlp(name, differences.sizes?.width);
+    const { only, parts } = differences;
+    const mlp = (): MlpDesign => ({ ...this.#mlp(name, differences.sizes?.width), ...differences.mlp });
     const feedForward = (): NonNullable<LayerDesign['feedForward']> => {
       if (experts === null || differences.sparse === false) return mlp();
       const { hidden } = this.#sizes;
@@ -179,7 +180,11 @@ class RowDesigner {
       afterAttentionNorm: normOf(names.afterAttentionNorm),
       afterFeedForwardNorm: normOf(names.afterFeedForwardNorm),
       residualScale,
-      ...last,
+      lowRank: null,
+      tokenInput: null,
+      outputScale: null,
+      altUp: null,
+      ...parts,
     };
   }
 

@@ -7,6 +7,7 @@ import type { DecoderRow } from './decoder-row.ts';
 import { describeRow, requireAttention } from './describe-row.ts';
 import { EXPERT_ROWS } from './expert-rows.ts';
 import { GEMMA_ROWS } from './gemma-rows.ts';
+import { GEMMA3N_ROWS } from './gemma3n-rows.ts';
 import { GEMMA4_ROWS } from './gemma4-rows.ts';
 import { GPT_ROWS } from './gpt-rows.ts';
 import { KIMI_ROWS } from './kimi-rows.ts';
@@ -29,6 +30,7 @@ export const FAMILIES: readonly DecoderRow[] = [
   ...LLAMA4_ROWS,
   ...LAYER_NORM_ROWS,
   ...GEMMA_ROWS,
+  ...GEMMA3N_ROWS,
   ...GEMMA4_ROWS,
   ...RECURRENT_GEMMA_ROWS,
   ...EXPERT_ROWS,

@@ -40,6 +40,11 @@ export interface MlpDesign {
    * not used. Absent = f(gate) · up.
    */
   readonly clippedSwiglu?: { readonly alpha: number; readonly limit: number };
+  /**
+   * Gemma 3n: max(0, gate − mean − gateThreshold · deviation) in place of the gate, with the mean and the
+   * standard deviation of its values. Absent = the gate.
+   */
+  readonly gateThreshold?: number;
   /** Falcon H1: y = output · down(f(gate · gate(x)) · up(x)). Absent = both are 1. */
   readonly multipliers?: { readonly gate: number; readonly output: number };
 }

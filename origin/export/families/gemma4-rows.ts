@@ -1,6 +1,13 @@
 import type { ConfigFields } from './config-fields.ts';
-import type { LayerDesign } from './decoder-design.ts';
-import type { DecoderRow, Differences, ExpertsStyle, LayerDifferences, RowContext } from './decoder-row.ts';
+import type { TokenInputDesign, TokenInputsDesign } from './decoder-design.ts';
+import type {
+  DecoderRow,
+  Differences,
+  ExpertsStyle,
+  LayerDifferences,
+  RowContext,
+  Sizes,
+} from './decoder-row.ts';
 import { projection, readSlidingLayers, rmsNorm } from './design-parts.ts';
 import { whole } from './weight-design.ts';
 
@@ -37,7 +44,10 @@ function globalSizes({ fields, sizes }: RowContext, isSliding: readonly boolean[
 }
 
 /** The last layers read the KV of the last one of their type before them. */
-function sharedLayers(fields: ConfigFields, isSliding: readonly boolean[]): (index: number) => number | null {
+export function sharedLayers(
+  fields: ConfigFields,
+  isSliding: readonly boolean[],
+): (index: number) => number | null {
   const shared = fields.number('num_kv_shared_layers', 0);
   const first = isSliding.length - shared;
   const own = isSliding.slice(0, Math.max(0, first));
@@ -86,39 +96,32 @@ function tokenWidth({ fields, sizes }: RowContext): number {
   return width;
 }
 
-function lastOf(
-  name: string,
-  width: number,
-  epsilon: number,
-): Pick<LayerDesign, 'tokenInput' | 'outputScale'> {
-  return {
-    tokenInput:
-      width === 0
-        ? null
-        : {
-            width,
-            gate: projection(`${name}.per_layer_input_gate`, false),
-            activation: 'gelu-tanh',
-            projection: projection(`${name}.per_layer_projection`, false),
-            norm: rmsNorm(`${name}.post_per_layer_input_norm`, epsilon),
-          },
-    outputScale: whole(`${name}.layer_scalar`),
-  };
-}
+const partsOf = (name: string, width: number, epsilon: number): NonNullable<LayerDifferences['parts']> => ({
+  tokenInput: width === 0 ? null : tokenInput(name, width, epsilon),
+  outputScale: whole(`${name}.layer_scalar`),
+});
 
-function tokenInputs({ sizes }: RowContext, width: number, epsilon: number): Differences['decoder'] {
-  if (width === 0) return {};
-  return {
-    tokenInputs: {
-      width,
-      embedding: whole('model.embed_tokens_per_layer.weight'),
-      embeddingScale: Math.sqrt(width),
-      projection: projection('model.per_layer_model_projection', false),
-      projectionScale: sizes.hidden ** -0.5,
-      norm: rmsNorm('model.per_layer_projection_norm', epsilon),
-    },
-  };
-}
+export const tokenInput = (name: string, width: number, epsilon: number): TokenInputDesign => ({
+  width,
+  gate: projection(`${name}.per_layer_input_gate`, false),
+  activation: 'gelu-tanh',
+  projection: projection(`${name}.per_layer_projection`, false),
+  norm: rmsNorm(`${name}.post_per_layer_input_norm`, epsilon),
+});
+
+export const tokenInputs = (
+  { hidden }: Sizes,
+  { width, vocabulary }: Pick<TokenInputsDesign, 'width' | 'vocabulary'>,
+  epsilon: number,
+): TokenInputsDesign => ({
+  width,
+  vocabulary,
+  embedding: whole('model.embed_tokens_per_layer.weight'),
+  embeddingScale: Math.sqrt(width),
+  projection: projection('model.per_layer_model_projection', false),
+  projectionScale: hidden ** -0.5,
+  norm: rmsNorm('model.per_layer_projection_norm', epsilon),
+});
 
 function differences(row: RowContext): Differences {
   const { fields, sizes } = row;
@@ -141,7 +144,7 @@ function differences(row: RowContext): Differences {
     },
     ...(sameKeys && !isSliding[index] && { names: { value: 'self_attn.k_proj' } }),
     ...(mixture !== null && { beside: BESIDE }),
-    last: lastOf(`model.layers.${index}`, width, epsilon),
+    parts: partsOf(`model.layers.${index}`, width, epsilon),
   });
   return {
     activation: () => 'gelu-tanh',
@@ -166,7 +169,9 @@ function differences(row: RowContext): Differences {
     decoder: {
       embeddingScale: Math.sqrt(sizes.hidden),
       logitSoftCap: fields.optionalNumber('final_logit_softcapping'),
-      ...tokenInputs(row, width, epsilon),
+      ...(width > 0 && {
+        tokenInputs: tokenInputs(sizes, { width, vocabulary: sizes.vocabulary }, epsilon),
+      }),
     },
   };
 }

@@ -14,12 +14,13 @@ import { writeEmbedding, writeHead } from './embedding.ts';
 import { writeExperts } from './experts.ts';
 import { writeMlp } from './feed-forward.ts';
 import { WeightType } from './graph-builder.ts';
-import { type GraphContext, vectorTensor } from './linear.ts';
+import { type GraphContext, vectorTensor, writeLinear } from './linear.ts';
 import { writeLinearAttention } from './linear-attention.ts';
 import { writeLinearRecurrence } from './linear-recurrence.ts';
 import { type ResidualStream, writeOptionalNorm, writeSumAndNorm } from './norms.ts';
 import { Positions } from './positions.ts';
 import { writeStateSpace } from './state-space.ts';
+import { writeAltUp, writeMeanOfStreams, writeStreams } from './streams.ts';
 import { writeTokenInput, writeTokenInputs } from './token-inputs.ts';
 
 /**
@@ -41,18 +42,24 @@ export function writeDecoder(context: GraphContext, design: DecoderDesign): void
   const embedded = writeEmbedding(context, positions, design, ids);
   const tokenInputs = design.tokenInputs === null ? [] : writeTokenInputs(context, design, ids, embedded);
   const places = { positions, embedded };
-  const first = { sum: embedded, branch: null };
-  let [stream, mixers]: [ResidualStream, number] = [first, 0];
+  const { hidden, streams } = design;
+  const first = streams === null ? embedded : writeStreams(context, streams, embedded, hidden);
+  let [stream, mixers]: [ResidualStream, number] = [{ sum: first, branch: null }, 0];
   for (const [index, layer] of design.layers.entries()) {
     const place = keepsCache(layer) ? mixers : index;
-    const after = writeLayer(context, places, layer, place, stream, design.hidden);
-    stream = writeLayerEnd(context, layer, after, tokenInputs[index], design.hidden);
+    const vector = tokenInputs[index];
+    const compute = (of: ResidualStream) => writeLayer(context, places, layer, place, of, hidden);
+    stream =
+      streams === null
+        ? writeLayerEnd(context, layer, compute(stream), vector, hidden)
+        : { sum: writeAltUp(context, design, layer, { streams: stream.sum, vector }, compute), branch: null };
     if (keepsCache(layer)) mixers += 1;
   }
-  const { sum } = writeSumAndNorm(context, stream, null, design.hidden);
-  const rows = graph.node('Reshape', [sum, graph.integers(-1, design.hidden)]);
+  const { sum } = writeSumAndNorm(context, stream, null, hidden);
+  const rows = graph.node('Reshape', [sum, graph.integers(-1, (streams?.count ?? 1) * hidden)]);
   const selected = graph.node('Gather', [rows, LOGITS_INDEX]);
-  const normed = writeOptionalNorm(context, selected, design.finalNorm, design.hidden);
+  const result = streams === null ? selected : writeMeanOfStreams(context, streams, selected, hidden);
+  const normed = writeOptionalNorm(context, result, design.finalNorm, hidden);
   writeHead(context, design, normed, DEFAULT_NAMES.logits);
 }
 
@@ -194,7 +201,7 @@ function writeMiddle(
   hidden: number,
 ): FeedForwardInput {
   const { residual, feedForwardNorm, afterAttentionNorm } = layer;
-  const stream = { sum: before.sum, branch };
+  const stream = withLowRank(context, layer, before, branch, hidden);
   if (residual === 'sequential' && afterAttentionNorm === null) {
     const { sum, normed } = writeSumAndNorm(context, stream, feedForwardNorm, hidden);
     return { sum, input: normed };
@@ -203,6 +210,29 @@ function writeMiddle(
   if (residual === 'parallel-shared-norm') return { sum, input: before.normed };
   const read = residual === 'parallel' ? before.sum : sum;
   return { sum, input: writeOptionalNorm(context, read, feedForwardNorm, hidden) };
+}
+
+/** Adds the branch, and what is beside it. */
+function withLowRank(
+  context: GraphContext,
+  { lowRank }: LayerDesign,
+  before: { readonly sum: string; readonly normed: string },
+  branch: string,
+  hidden: number,
+): ResidualStream {
+  if (lowRank === null) return { sum: before.sum, branch };
+  const { graph, type } = context;
+  const { rank, down, up, norm } = lowRank;
+  const narrow = writeLinear(context, before.normed, [down], hidden, [rank]);
+  const learned = writeOptionalNorm(
+    context,
+    writeLinear(context, narrow, [up], rank, [hidden]),
+    norm,
+    hidden,
+  );
+  const beside = graph.node('Add', [before.normed, learned]);
+  const sum = graph.node('Add', [graph.node('Add', [before.sum, branch]), beside]);
+  return { sum: graph.times(sum, Math.SQRT1_2, type), branch: null };
 }
 
 const scaled = ({ graph, type }: GraphContext, input: string, { residualScale }: LayerDesign): string =>

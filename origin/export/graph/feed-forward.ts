@@ -3,13 +3,16 @@ import type { Activation, MlpDesign, XieluActivation } from '../families/feed-fo
 import type { ProjectionDesign } from '../families/weight-design.ts';
 import { requireHalfOrSingle } from './float-type.ts';
 import { type GraphContext, splitLast, vectorTensor, writeLinear } from './linear.ts';
+import { writeMagnitude, writeMean } from './norms.ts';
 
 /** Writes an MLP over [.., hidden]. */
 export function writeMlp(context: GraphContext, design: MlpDesign, input: string, hidden: number): string {
   const { graph } = context;
-  const { down, width, multipliers = { gate: 1, output: 1 } } = design;
+  const { down, width, multipliers = { gate: 1, output: 1 }, gateThreshold } = design;
   const { raised, gate } = writeUpAndGate(context, design, input, hidden);
-  const gated = gate === null ? null : graph.times(gate, multipliers.gate, context.type);
+  const passing =
+    gate === null || gateThreshold === undefined ? gate : aboveMean(context, gate, width, gateThreshold);
+  const gated = passing === null ? null : graph.times(passing, multipliers.gate, context.type);
   const active =
     design.clippedSwiglu !== undefined
       ? clippedSwiglu(context, gated!, raised, design.clippedSwiglu)
@@ -37,6 +40,14 @@ function writeUpAndGate(
   const both = writeLinear(context, input, [up, gate], hidden, sizes);
   const [raised = '', gated = ''] = splitLast(context.graph, both, sizes);
   return { raised, gate: gated };
+}
+
+/** max(0, x − mean − deviations · standard deviation) */
+function aboveMean(context: GraphContext, input: string, width: number, deviations: number): string {
+  const { graph, type } = context;
+  const centred = graph.node('Sub', [input, writeMean(context, input, width)]);
+  const limit = graph.times(writeMagnitude(context, centred, width), deviations, type);
+  return graph.node('Relu', [graph.node('Sub', [centred, limit])]);
 }
 
 export function writeActivation(context: GraphContext, input: string, activation: Activation): string {

@@ -1,6 +1,7 @@
 import type { HeadNormDesign } from '../families/mixer-design.ts';
 import type { NormDesign } from '../families/weight-design.ts';
 import { type GraphContext, vectorTensor } from './linear.ts';
+import { inType } from './states.ts';
 
 function writeGain(context: GraphContext, norm: NormDesign, width: number): string {
   const { graph, type } = context;
@@ -32,6 +33,30 @@ export function writeOptionalNorm(
   width: number,
 ): string {
   return norm === null ? input : writeNorm(context, input, norm, width);
+}
+
+/** Smaller than the rounding of any mean square, so it only keeps 0 from having an infinite inverse. */
+const TINY = 1e-30;
+
+/**
+ * The root mean square of the last dimension, [.., 1]. Reductions of ONNX Runtime round by the place in
+ * memory, its norms do not.
+ */
+export function writeMagnitude(context: GraphContext, input: string, width: number): string {
+  const inverse = writeStatistic(context, 'SimplifiedLayerNormalization', input, width);
+  return inType(context, context.graph.node('Reciprocal', [inverse]));
+}
+
+/** The mean of the last dimension, [.., 1]. */
+export const writeMean = (context: GraphContext, input: string, width: number): string =>
+  inType(context, writeStatistic(context, 'LayerNormalization', input, width));
+
+/** The second output of a norm, in float32: of LayerNormalization the mean, else the inverse magnitude. */
+function writeStatistic({ graph, type }: GraphContext, norm: string, input: string, width: number): string {
+  const gain = graph.constant(`gain/${width}/1`, type, [width], Array<number>(width).fill(1));
+  const outputs = [graph.newName('normed'), graph.newName('statistic')];
+  graph.node(norm, [input, gain], { outputs, integers: { axis: -1 }, floats: { epsilon: TINY } });
+  return outputs[1]!;
 }
 
 /** The residual stream: `sum`, to which `branch` is still to be added. */

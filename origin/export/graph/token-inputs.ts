@@ -4,7 +4,7 @@ import { writeActivation } from './feed-forward.ts';
 import { type GraphContext, splitLast, writeLinear } from './linear.ts';
 import { writeOptionalNorm } from './norms.ts';
 
-/** Vectors of each token for every layer (Gemma 4). */
+/** Vectors of each token for every layer (Gemma 3n, Gemma 4). */
 
 /** Returns the vector of each layer, [batch, sequence, width]. */
 export function writeTokenInputs(
@@ -16,7 +16,10 @@ export function writeTokenInputs(
   const { graph, type } = context;
   const { width, embedding, embeddingScale, projection, projectionScale, norm } = tokenInputs!;
   const all = layers.length * width;
-  const rows = graph.times(gatherRows(context, embedding, ids, vocabulary, all), embeddingScale, type);
+  const count = tokenInputs!.vocabulary;
+  const isKnown = (id: string) => graph.node('Less', [id, graph.integer(count)]);
+  const known = count < vocabulary ? graph.node('Where', [isKnown(ids), ids, graph.integer(0)]) : ids;
+  const rows = graph.times(gatherRows(context, embedding, known, count, all), embeddingScale, type);
   const projected = writeLinear(context, embedded, [projection], hidden, [all]);
   const shape = graph.integers(0, 0, layers.length, width);
   const split = graph.node('Reshape', [graph.times(projected, projectionScale, type), shape]);

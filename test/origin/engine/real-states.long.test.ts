@@ -27,7 +27,9 @@ async function writeModel(directory: string, name: string, precision: 'fp32' | '
     ([tensor, [rows, ...columns]]) =>
       [tensor, [rows === config.vocab_size ? VOCABULARY : rows!, ...columns]] as const,
   );
-  const sizes = Object.keys(config).filter((field) => field.startsWith('vocab_size'));
+  const sizes = Object.keys(config).filter(
+    (field) => /^vocab_size/.test(field) && config[field] === config.vocab_size,
+  );
   const larger = { ...config, ...Object.fromEntries(sizes.map((field) => [field, VOCABULARY])) };
   const checkpoint = hashedCheckpoint(larger, Object.fromEntries(shapes));
   await buildModel(checkpoint, { precision, directory });
@@ -64,6 +66,8 @@ describe.each([
   // Without states: layers that read the KV of others.
   ['gemma4_text', 'fp32'],
   ['gemma4_text', 'int8'],
+  ['gemma3n_text', 'fp32'],
+  ['gemma3n_text', 'int8'],
 ] as const)('a request to %s in %s', (name, precision) => {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
   const kernel = new SimdKernel();
@@ -106,7 +110,7 @@ describe.each([
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(runs(10));
   });
 
-  const withStates = it.skipIf(name === 'gemma4_text');
+  const withStates = it.skipIf(/^gemma(4|3n)/.test(name));
   withStates('fails alone if its state is not numbers, and its slot serves the next one', async () => {
     const driver = start(0);
     const ask = (requestId: string) => {

@@ -17,7 +17,7 @@ const seedOf = (name: string): number =>
   Buffer.from(name).reduce((hash, byte) => Math.imul(hash ^ byte, 0x01000193) >>> 0, 0x811c9dc5);
 
 /** Families whose norms add 1 to their weight. */
-const ADDING_FAMILIES = /^(gemma(?!4)|recurrent_gemma|nemotron$|qwen3_next|qwen3_5)/;
+const ADDING_FAMILIES = /^(gemma(?!4|3n)|recurrent_gemma|nemotron$|qwen3_next|qwen3_5)/;
 
 /** Norms are near 1, biases small, matrices such that they keep the size of what they multiply. */
 function centreAndAmplitude(
@@ -25,17 +25,23 @@ function centreAndAmplitude(
   name: string,
   shape: readonly number[],
 ): readonly [centre: number, amplitude: number] {
-  // Gemma 4 does not divide scores.
-  if (family.startsWith('gemma4') && name.includes('q_norm')) return [0, 0.25];
+  // Gemma 3n and 4 do not divide scores.
+  if (/^gemma(4|3n)/.test(family) && name.includes('q_norm')) return [0, 0.25];
   if (name.endsWith('weight') && (shape.length === 1 || name.includes('norm'))) {
     return [ADDING_FAMILIES.test(family) && !name.includes('linear_attn') ? 0 : 1, 0.25];
   }
-  if (/(layer_scalar|router\.scale|per_expert_scale)$/.test(name)) return [1, 0.25];
+  if (/(layer_scalar|router\.scale|per_expert_scale|correct_output_scale)$/.test(name)) return [1, 0.25];
+  // What it reads is divided by its width.
+  if (name.includes('modality_router')) return [0, Math.sqrt(shape.at(-1)!)];
   // States that last for one to fifty positions.
   if (name.endsWith('A_log')) return [-2, 2];
   if (shape.length < 2 || name.endsWith('bias')) return [0, 0.2];
   if (/embed|wte|wpe/.test(name)) return [0, 0.25];
-  return [0, (/attention\.q_proj|\.linear\.weight$/.test(name) ? 0.25 : 2) / Math.sqrt(shape.at(-1)!)];
+  return [
+    0,
+    (/attention\.q_proj|(\.linear|prediction_coefs)\.weight$/.test(name) ? 0.25 : 2) /
+      Math.sqrt(shape.at(-1)!),
+  ];
 }
 
 /** Elements [first, first + count) of a tensor. */

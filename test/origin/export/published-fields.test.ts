@@ -8,7 +8,7 @@ import { CASES } from './family-cases.ts';
 type Fields = Readonly<Record<string, unknown>>;
 
 const caseOf = (name: string) => CASES.find((one) => one.name === name)!;
-const designOf = (config: Fields): unknown => describeFamily(config, new Set()).design;
+const designOf = (config: Fields) => describeFamily(config, new Set()).design;
 
 /** The parameters of generation and the bookkeeping that transformers wrote to config.json before 4.41. */
 const OLD_DUMP: Fields = {
@@ -249,6 +249,27 @@ describe('config.json as published', () => {
     expect(designOf({ ...config, per_layer_config: layers })).toEqual(designOf(caseOf('gemma4_text').config));
     const { 4: _, ...fewer } = layers;
     expect(() => designOf({ ...config, per_layer_config: fewer })).toThrow(/per_layer_config\.4 is missing/);
+  });
+
+  it('of Gemma 3n have a threshold of gates for each share that must not pass', () => {
+    const { config } = caseOf('gemma3n_text');
+    const thresholds = designOf(config).layers.map(({ feedForward }) =>
+      feedForward?.kind === 'mlp' ? feedForward.gateThreshold : null,
+    );
+    // By the tables of the normal distribution.
+    const expected = [1.64485, 0.25335, -0.5244, undefined, undefined, 1.64485, undefined];
+    expect(thresholds.map((one) => (one ? Number(one.toFixed(5)) : one))).toEqual(expected);
+  });
+
+  it.each([
+    [{ activation_sparsity_pattern: 0.95 }, /activation_sparsity_pattern is 0.95; supported is a list/],
+    [{ activation_sparsity_pattern: [0.95] }, /activation_sparsity_pattern is .* a list of 7 shares/],
+    [{ activation_sparsity_pattern: [1, 0, 0, 0, 0, 0, 0] }, /a list of 7 shares: 0, or 0.001 to 0.999/],
+    [{ intermediate_size: [416, 75] }, /intermediate_size is .* a positive integer, or a list of 7/],
+    [{ altup_active_idx: 3 }, /altup_active_idx is 3; supported is 0 to 2/],
+    [{ altup_num_inputs: 1 }, /altup_num_inputs is 1; supported is at least 2/],
+  ])('of Gemma 3n are refused by name: %j', (fields, message) => {
+    expect(() => designOf({ ...caseOf('gemma3n_text').config, ...fields })).toThrow(message);
   });
 
   it('of Falcon may have null for false', () => {

@@ -32,13 +32,13 @@ STORED = [6, 64, 199]
 #: Logits that a fixture has of the positions before the last one: those of the first tokens.
 FEW_LOGITS = 32
 NEW_TOKENS = 8
-#: The longest prompt of families with states, which have more positions.
+#: The longest prompt of families with states and of some others, which have more positions.
 LONGEST_WITH_STATES = 300
 STATE_POSITIONS = 512
-STATEFUL = (
+LONGER = (
     "lfm2", "lfm2_moe", "qwen3_next", "qwen3_5_text", "qwen3_5", "qwen3_5_moe_text", "qwen3_5_moe",
     "olmo_hybrid", "bamba", "granitemoehybrid", "falcon_h1", "nemotron_h", "mamba2",
-    "kimi_linear", "zamba2", "recurrent_gemma",
+    "kimi_linear", "zamba2", "recurrent_gemma", "gemma3n_text", "gemma3n",
 )
 
 
@@ -190,6 +190,29 @@ CASES = {
                               full_attention=dict(rope_type="proportional", partial_rotary_factor=0.5,
                                                   rope_theta=1e6))),
         vision_config=None, audio_config=None,
+    ),
+    "gemma3n_text": sizes(head=64, heads=4, kv=2, layers=7, hidden=104, num_kv_shared_layers=3, altup_num_inputs=3,
+                          altup_active_idx=1, hidden_size_per_layer_input=24, vocab_size_per_layer_input=200,
+                          laurel_rank=11, sliding_window=WINDOW, final_logit_softcapping=5.0, pad_token_id=0,
+                          max_position_embeddings=STATE_POSITIONS,
+                          intermediate_size=[416, 75, 112, 88, 112, 416, 112],
+                          activation_sparsity_pattern=[0.95, 0.6, 0.3, 0.0, 0.0, 0.95, 0.0],
+                          hidden_activation="gelu_pytorch_tanh",
+                          layer_types=["sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+                                       "full_attention", "sliding_attention", "full_attention"]),
+    "gemma3n": dict(
+        image_token_id=VOCABULARY - 1, audio_token_id=VOCABULARY - 2, boi_token_id=VOCABULARY - 3,
+        eoi_token_id=VOCABULARY - 4, boa_token_id=VOCABULARY - 5, eoa_token_id=VOCABULARY - 6, tie_word_embeddings=True,
+        text_config=sizes(head=48, heads=6, kv=3, layers=11, num_kv_shared_layers=5, hidden_size_per_layer_input=16,
+                          intermediate_size=416,
+                          vocab_size=VOCABULARY, vocab_size_per_layer_input=VOCABULARY + 6, laurel_rank=16,
+                          altup_correct_scale=False, sliding_window=WINDOW, model_type="gemma3n_text",
+                          max_position_embeddings=STATE_POSITIONS, query_pre_attn_scalar=48, altup_lr_multiplier=1.0,
+                          altup_coef_clip=120.0, rope_theta=1e6, rope_local_base_freq=20000.0, rope_scaling=None,
+                          hidden_activation="gelu_pytorch_tanh", pad_token_id=0),
+        vision_config=dict(model_type="gemma3n_vision", architecture="mobilenetv3_small_050", hidden_size=32),
+        audio_config=dict(model_type="gemma3n_audio", hidden_size=32, conf_num_attention_heads=2,
+                          conf_num_hidden_layers=1, sscp_conv_channel_size=[4, 4], input_feat_size=16),
     ),
     "phi": square(heads=3, head=80, kv=3, partial_rotary_factor=0.4, hidden_act="gelu_new"),
     "phi-norm": square(heads=4, head=64, kv=2, partial_rotary_factor=0.5, qk_layernorm=True),
@@ -447,15 +470,21 @@ def mixed(values):
     return values ^ (values >> numpy.uint32(16))
 
 
+#: Families that do not divide scores by the root of the head size, and do not add 1 to the weights of norms.
+UNSCALED = ("gemma3n", "gemma4")
+
+
 def centre_and_amplitude(family, name, shape):
     if name.endswith("weight") and (len(shape) == 1 or "norm" in name):
-        adding = family.startswith(("gemma", "recurrent_gemma", "qwen3_next", "qwen3_5")) and not family.startswith("gemma4") or family == "nemotron"
+        adding = family.startswith(("gemma", "recurrent_gemma", "qwen3_next", "qwen3_5")) and not family.startswith(UNSCALED) or family == "nemotron"
         adds_one = adding and "linear_attn" not in name
-        if family.startswith("gemma4") and "q_norm" in name:  # Gemma 4 does not divide scores.
+        if family.startswith(UNSCALED) and "q_norm" in name:
             return 0.0, 0.25
         return (0.0 if adds_one else 1.0), 0.25
-    if name.endswith(("layer_scalar", "router.scale", "per_expert_scale")):
+    if name.endswith(("layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")):
         return 1.0, 0.25
+    if "modality_router" in name:  # What it reads is divided by its width.
+        return 0.0, math.sqrt(shape[-1])
     if name.endswith("A_log"):  # States that last for one to fifty positions.
         return -2.0, 2.0
     if len(shape) < 2 or name.endswith("bias"):
@@ -463,8 +492,8 @@ def centre_and_amplitude(family, name, shape):
     if any(part in name for part in ("embed", "wte", "wpe")):
         return 0.0, 0.25
     # GPT-Neo does not divide scores by the root of the head size, so its queries are small. Zamba 2 normalizes the
-    # results of attention, and their rounding.
-    is_small = "attention.q_proj" in name or name.endswith(".linear.weight")
+    # results of attention, and their rounding. Gemma 3n's predictions make that of all layers larger.
+    is_small = "attention.q_proj" in name or name.endswith((".linear.weight", "prediction_coefs.weight"))
     return 0.0, (0.25 if is_small else 2) / math.sqrt(shape[-1])
 
 
@@ -483,7 +512,7 @@ def weights(family, name, shape):
 
 
 def longest(name):
-    return LONGEST_WITH_STATES if name.split("-")[0] in STATEFUL else LONGEST
+    return LONGEST_WITH_STATES if name.split("-")[0] in LONGER else LONGEST
 
 
 def prompt(length):
@@ -496,7 +525,7 @@ def config_of(name):
     if "text_config" in CASES[name]:
         del fields["vocab_size"]
     made = copy.deepcopy(fields | CASES[name])
-    if family in STATEFUL and "max_position_embeddings" in made:
+    if family in LONGER and "max_position_embeddings" in made:
         made["max_position_embeddings"] = STATE_POSITIONS
     return made
 
@@ -669,8 +698,8 @@ def grouped(tensors):
 
 
 def fixture(case):
-    """A case as the tests read it."""
-    tensors = case["tensors"]
+    """A case as the tests read it, without the many tensors of a vision tower."""
+    tensors = {name: shape for name, shape in case["tensors"].items() if ".timm_model." not in name}
     while (fewer := grouped(tensors)) != tensors:
         tensors = fewer
     continuations = [dict(length=one["length"], tokens=one["tokens"]) for one in case["continuations"]]
