@@ -96,7 +96,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   // The same runner and probes as on a server, over another session.
   'origin/model/web': words(`
     origin/model origin/model/config origin/model/onnx origin/model/open origin/model/ort
-    origin/model/runner
+    origin/model/runner shared
   `),
   'origin/process': words('shared'),
   'origin/request': words(`
@@ -164,7 +164,8 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     worker/site/api worker/site/controls worker/site/copy worker/site/playground worker/site/score
     worker/site/store worker/site/tokens
   `),
-  'worker/site/local': words('worker/site/api worker/site/controls worker/site/store'),
+  // The device that the engine has chosen, as a type.
+  'worker/site/local': words('origin/local worker/site/api worker/site/controls worker/site/store'),
   // Requests are read and answered by the Worker's code, and run by the engine.
   'worker/site/local/thread': words(`
     origin/local shared worker/dialects worker/generation worker/site/local

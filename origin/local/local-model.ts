@@ -9,18 +9,52 @@ import { Engine } from '../engine/runs/engine.ts';
 import { EngineLoop } from '../engine/runs/engine-loop.ts';
 import { MARKERS } from '../infill/families.ts';
 import { findInfill } from '../infill/infill.ts';
-import { type ModelFiles, openWebModel, textsIn } from '../model/web/open-web-model.ts';
+import { type ModelFiles, openGpuModel, openWebModel, textsIn } from '../model/web/open-web-model.ts';
 import { type OrtWasm, WasmRuntime } from '../model/web/wasm-runtime.ts';
+import { chooseRunner, type WebDevice } from '../model/web/web-device.ts';
+import type { GpuDevice, OrtWebGpu } from '../model/web/webgpu-session.ts';
 import { prepareGeneration } from '../request/prepare.ts';
 import type { ServedModel } from '../request/served-model.ts';
 import { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
 import { firstTokens } from '../tokenizer/token-bytes.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 
-export type { ModelFiles, OrtWasm };
+export type { GpuDevice, ModelFiles, OrtWasm, OrtWebGpu, WebDevice };
 
 /** Requests that may wait: those of one page. */
 const MAX_WAITING = 64;
+
+/**
+ * A text that the devices of a browser must continue equally. It has nearly two chunks of the built-in model,
+ * whose next 10 tokens are ahead of others by 0.7 or more.
+ */
+const SELF_TEST_TEXT = `Once upon a time there was a king who had three sons. The eldest went out into the
+world to seek his fortune, and after a long way through the forest he came to a house where an old woman sat.
+The king's son said to`;
+
+/** What may run a model in place of WebAssembly. */
+export interface LocalGpu {
+  /** Brings onnxruntime-web's JSPI build, and a device of its own. */
+  open(): Promise<{ readonly module: OrtWebGpu; readonly device: GpuDevice }>;
+  /** Whether WebGPU is chosen also if WebAssembly is faster. */
+  readonly forced: boolean;
+  /** Called if WebGPU fails later, and WebAssembly goes on. */
+  onChange(device: WebDevice): void;
+}
+
+interface LocalOptions {
+  /** Of the model, and of its directory in messages. */
+  readonly name: string;
+  readonly files: ModelFiles;
+  /** onnxruntime-web's, of its own for each model. */
+  readonly module: OrtWasm;
+  /** Lets the event loop turn, so that messages arrive between two steps. */
+  turn(): Promise<void>;
+  /** Absent = WebAssembly runs the model. */
+  readonly gpu?: LocalGpu | null;
+}
+
+const WASM: WebDevice = { kind: 'wasm', reason: null };
 
 type Listener = (events: readonly EngineEvent[]) => void;
 
@@ -31,29 +65,36 @@ type Listener = (events: readonly EngineEvent[]) => void;
  */
 export class LocalModel {
   readonly model: ServedModel;
+  /** Where it was opened; `onChange` says if it moves. */
+  readonly device: WebDevice;
   readonly #engine: Engine;
   readonly #loop = new EngineLoop();
   readonly #listeners = new Map<string, Listener>();
   #requests = 0;
 
-  /**
-   * @param name of the model, and of its directory in messages
-   * @param module onnxruntime-web's, of its own for each model
-   * @param turn lets the event loop turn, so that messages arrive between two steps
-   * @throws ModelError with one line if the files are no model
-   */
-  static async open(
-    name: string,
-    files: ModelFiles,
-    module: OrtWasm,
-    turn: () => Promise<void>,
-  ): Promise<LocalModel> {
+  /** @throws ModelError with one line if the files are no model */
+  static async open({ name, files, module, turn, gpu = null }: LocalOptions): Promise<LocalModel> {
     const texts = textsIn(files, name);
     const tokenizer = Tokenizer.of(texts, MARKERS);
     const kernel = new SimdKernel();
-    const runner = await openWebModel(files, texts, new WasmRuntime(module), (length) =>
-      kernel.allocate(length),
-    );
+    const allocateLogits = (length: number) => kernel.allocate(length);
+    const wasm = await openWebModel(files, texts, new WasmRuntime(module), allocateLogits);
+    const openDevice = async (from: LocalGpu) => {
+      const { module, device } = await from.open();
+      return openGpuModel(files, texts, new WasmRuntime(module), device, allocateLogits);
+    };
+    const { runner, device } =
+      gpu === null
+        ? { runner: wasm, device: WASM }
+        : await chooseRunner(wasm, () => openDevice(gpu), {
+            prompt: Int32Array.from(
+              tokenizer.encode(SELF_TEST_TEXT, { addSpecialTokens: true, parseSpecial: false }),
+            ),
+            forced: gpu.forced,
+            allocateLogits,
+            now: () => performance.now(),
+            onChange: gpu.onChange,
+          });
     const { vocabularySize, contextLength } = runner.shape;
     const vocabulary = new GrammarVocabulary(firstTokens(tokenizer.tokenBytes, vocabularySize));
     const compiled = (wire: string) => compileProgram(JSON.parse(wire));
@@ -69,6 +110,7 @@ export class LocalModel {
     };
     return new LocalModel(
       model,
+      device,
       {
         runner,
         kernel,
@@ -86,10 +128,12 @@ export class LocalModel {
 
   private constructor(
     model: ServedModel,
+    device: WebDevice,
     options: Omit<ConstructorParameters<typeof Engine>[0], 'report' | 'onWork'>,
     turn: () => Promise<void>,
   ) {
     this.model = model;
+    this.device = device;
     const report = (report: EngineReport) => this.#take(report);
     this.#engine = new Engine({ ...options, report, onWork: this.#loop.wake });
     this.#loop.run(this.#engine, { receive: () => true, turn }).catch((cause: unknown) => this.#fail(cause));

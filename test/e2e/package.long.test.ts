@@ -19,10 +19,10 @@ function linkPackages(folders: readonly string[], app: string): void {
 
 const { folder, dependencies } = stagedPackage();
 
-test('the package holds no TypeScript, takes at most 35 MB, and npm packs all of it', () => {
+test('the package holds no TypeScript, takes at most 36 MB, and npm packs all of it', () => {
   const listed = execFileSync('npm', ['pack', '--dry-run', '--json'], { cwd: folder, encoding: 'utf8' });
   const [packed] = Object.values(JSON.parse(listed) as Record<string, { size: number; entryCount: number }>);
-  expect(packed!.size).toBeLessThanOrEqual(35e6);
+  expect(packed!.size).toBeLessThanOrEqual(36e6);
   const files = globSync('**/*.*', { cwd: folder });
   expect(files.filter((file) => file.endsWith('.ts'))).toEqual([]);
   expect(packed!.entryCount).toBeGreaterThanOrEqual(files.length);

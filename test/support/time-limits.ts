@@ -6,6 +6,8 @@ export const WAIT_LIMIT_MS = TEST_LIMIT_MS / 2;
 
 /** Files and folders whose tests may take longer, each for its reason. */
 export const LONGER_MS: Readonly<Record<string, number>> = {
+  // The processor compiles and computes the kernels of a graphics card.
+  'test/e2e/site/run-here-webgpu.long.test.ts': 300_000,
   // The first test of a process waits for the start of the system and of a browser, too.
   'test/e2e/site/': 120_000,
   // They wait until processes have restarted after each of several kills, and until the ledger agrees.

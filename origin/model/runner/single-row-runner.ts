@@ -10,7 +10,7 @@ import { type AllocateLogits, inOrdinaryMemory } from './runner-options.ts';
 
 /**
  * Decodes every row of a batch in a separate run, for models whose rows influence each other (int8 with
- * activations scaled per tensor). Slower, but each row keeps its bits.
+ * activations scaled per tensor), and for devices that bind one slot. Slower, but each row keeps its bits.
  */
 export class SingleRowRunner implements ModelRunner {
   readonly #inner: ModelRunner;
@@ -33,15 +33,17 @@ export class SingleRowRunner implements ModelRunner {
     return this.#inner.states ?? null;
   }
 
-  async decode({ firstSlot, rows, tokens, positions }: DecodeBatch): Promise<Float32Array> {
+  async decode(batch: DecodeBatch, signal?: AbortSignal): Promise<Float32Array> {
+    const { firstSlot, rows, tokens, positions } = batch;
     const { vocabularySize } = this.shape;
     for (let row = 0; row < rows; row++) {
-      const logits = await this.#inner.decode({
+      const single = {
         firstSlot: firstSlot + row,
         rows: 1,
         tokens: tokens.subarray(row, row + 1),
         positions: positions.subarray(row, row + 1),
-      });
+      };
+      const logits = await this.#inner.decode(single, signal);
       this.#logits.set(logits, row * vocabularySize);
     }
     return this.#logits.subarray(0, rows * vocabularySize);

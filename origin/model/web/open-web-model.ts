@@ -2,16 +2,19 @@ import { DEFAULT_NAMES } from '../config/decoder-names.ts';
 import { readModelConfig } from '../config/model-config.ts';
 import { inFile, ModelError, type ModelTexts } from '../config/model-json.ts';
 import type { ModelRunner } from '../model-runner.ts';
-import { readGraph } from '../onnx/onnx-graph.ts';
+import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
 import { requireFiniteLogits } from '../open/probe.ts';
 import { withProbedRows } from '../open/row-probe.ts';
 import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
 import { type KvLayout, kvLayout } from '../runner/kv-cache.ts';
 import { OrtRunner } from '../runner/ort-runner.ts';
 import type { AllocateLogits } from '../runner/runner-options.ts';
+import { SingleRowRunner } from '../runner/single-row-runner.ts';
 import { withDecodedWeights } from './decoded-weights.ts';
 import type { WasmRuntime } from './wasm-runtime.ts';
 import { WasmSession } from './wasm-session.ts';
+import { WebGpuKvCache } from './webgpu-kv-cache.ts';
+import { type GpuDevice, type OrtWebGpu, WebGpuSession } from './webgpu-session.ts';
 
 /** The graph of a built model. */
 export const GRAPH = 'model.onnx';
@@ -37,6 +40,26 @@ export function textsIn(files: ModelFiles, directory: string): ModelTexts {
   return { directory, read: (file) => textOf(files.get(file)) };
 }
 
+interface WebModel {
+  readonly model: Uint8Array;
+  readonly graph: OnnxGraph;
+  readonly decoder: DecoderInterface;
+  readonly layout: KvLayout;
+}
+
+/** @throws ModelError with one line if a file is missing or contradictory, or was not made for a browser */
+function readWebModel(files: ModelFiles, texts: ModelTexts): WebModel {
+  const model = files.get(GRAPH);
+  if (model === undefined) throw new ModelError(`${texts.directory} has no ${GRAPH}`);
+  const config = readModelConfig(texts);
+  const graph = inFile(GRAPH, () => readGraph(model));
+  const decoder = inFile(GRAPH, () => describeDecoder(graph, config, DEFAULT_NAMES));
+  if (!decoder.readsRunInputs || decoder.cache !== 'in-place' || decoder.embeddingSize !== null)
+    throw new ModelError(`${GRAPH} was not made by continuo model build, which a browser needs`);
+  const layout = kvLayout(decoder, SLOTS, Math.min(MAX_CONTEXT, decoder.maxPositions));
+  return { model, graph, decoder, layout };
+}
+
 /** A built model in WebAssembly, and the interface of its graph. */
 export interface WebSession {
   readonly session: WasmSession;
@@ -50,15 +73,8 @@ export async function openWebSession(
   texts: ModelTexts,
   runtime: WasmRuntime,
 ): Promise<WebSession> {
-  const model = files.get(GRAPH);
-  if (model === undefined) throw new ModelError(`${texts.directory} has no ${GRAPH}`);
-  const config = readModelConfig(texts);
-  const graph = inFile(GRAPH, () => readGraph(model));
-  const decoder = inFile(GRAPH, () => describeDecoder(graph, config, DEFAULT_NAMES));
-  if (!decoder.readsRunInputs || decoder.cache !== 'in-place' || decoder.embeddingSize !== null)
-    throw new ModelError(`${GRAPH} was not made by continuo model build, which a browser needs`);
+  const { model, graph, decoder, layout } = readWebModel(files, texts);
   const decoded = inFile(GRAPH, () => withDecodedWeights(model, graph, files));
-  const layout = kvLayout(decoder, SLOTS, Math.min(MAX_CONTEXT, decoder.maxPositions));
   const bytes = [...decoded.files.values()].reduce((sum, { length }) => sum + length, layout.totalBytes);
   if (bytes > MEMORY_GIB * GIB) {
     const needs = `${(bytes / GIB).toFixed(1)} GiB with a context of ${layout.contextLength} tokens`;
@@ -91,6 +107,31 @@ export async function openWebModel(
     return await withProbedRows(runner, allocateLogits);
   } catch (error) {
     runner.dispose();
+    throw error;
+  }
+}
+
+/**
+ * Opens a model on WebGPU, with the slots, context and chunks that it has in WebAssembly. Owns the device.
+ * @throws ModelError, or RuntimeFault with ONNX Runtime's message, if it cannot run there
+ */
+export async function openGpuModel(
+  files: ModelFiles,
+  texts: ModelTexts,
+  runtime: WasmRuntime<OrtWebGpu>,
+  device: GpuDevice,
+  allocateLogits: AllocateLogits,
+): Promise<ModelRunner> {
+  const { model, decoder, layout } = readWebModel(files, texts);
+  if (decoder.states.length > 0) throw new ModelError('models with recurrent states run in WebAssembly only');
+  const session = await WebGpuSession.open(runtime, model, files, device);
+  try {
+    const cache = new WebGpuKvCache(session, decoder, layout);
+    const { logits } = decoder;
+    const options = { decoder, logits, layout, prefillChunk: PREFILL_CHUNK, cache };
+    return new SingleRowRunner(new OrtRunner(session, options), allocateLogits);
+  } catch (error) {
+    session.dispose();
     throw error;
   }
 }

@@ -55,19 +55,19 @@ export interface OrtWasm {
     outputCount: number,
     outputs: number,
     options: number,
-  ): number;
+  ): number | Promise<number>;
 }
 
 const LOG_FATAL = 4;
 const POINTER_BYTES = 4;
 
 /** The module's memory and errors. One for each module. */
-export class WasmRuntime implements HostMemory {
-  readonly module: OrtWasm;
+export class WasmRuntime<Module extends OrtWasm = OrtWasm> implements HostMemory {
+  readonly module: Module;
   /** Views of the module's memory; it never moves, because it is shared. */
   readonly #heaps = new WeakSet<ArrayBufferLike>();
 
-  constructor(module: OrtWasm) {
+  constructor(module: Module) {
     this.module = module;
     if (module._OrtInit(1, LOG_FATAL) !== 0) this.fail();
   }

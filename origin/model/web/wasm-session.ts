@@ -17,21 +17,24 @@ interface Copied {
 export class WasmSession implements RunSession {
   readonly api: WasmRuntime;
   readonly copiesInputs = false;
-  readonly #session: number;
+  /** The module's own. */
+  readonly handle: number;
 
-  private constructor(api: WasmRuntime, session: number) {
+  private constructor(api: WasmRuntime, handle: number) {
     this.api = api;
-    this.#session = session;
+    this.handle = handle;
   }
 
   /**
    * @param files external weights by name; the model's files name them
+   * @param prepare changes the session's options
    * @throws RuntimeFault with ONNX Runtime's message if it refuses the model
    */
   static async open(
     api: WasmRuntime,
     model: Uint8Array,
     files: ReadonlyMap<string, Uint8Array>,
+    prepare: (options: number) => Promise<void> = async () => {},
   ): Promise<WasmSession> {
     const { module } = api;
     for (const [name, content] of files) module.mountExternalData(name, content);
@@ -51,6 +54,7 @@ export class WasmSession implements RunSession {
       0,
     );
     try {
+      await prepare(options);
       const session = await module._OrtCreateSession(bytes, model.length, options);
       return session === 0 ? api.fail() : new WasmSession(api, session);
     } finally {
@@ -65,17 +69,17 @@ export class WasmSession implements RunSession {
   }
 
   run(binding: WasmBinding): void {
-    binding.run(this.#session);
+    if (binding.run(this.handle) !== undefined) throw new Error('the run must be awaited');
   }
 
   /** Runs on the calling thread; messages that arrived meanwhile are handled before the next step. */
   async runAsync(binding: WasmBinding, signal: AbortSignal): Promise<void> {
     if (signal.aborted) throw new RunTerminated('the run was cancelled before it started');
-    this.run(binding);
+    await binding.run(this.handle);
   }
 
   dispose(): void {
-    this.api.module._OrtReleaseSession(this.#session);
+    this.api.module._OrtReleaseSession(this.handle);
   }
 }
 
@@ -109,13 +113,18 @@ class WasmBinding implements RunBinding {
     for (const output of outputs) this.#outputs.set(output, made);
   }
 
-  run(session: number): void {
+  /** Returns a promise if the run suspends WebAssembly. */
+  run(session: number): void | Promise<void> {
     const { module } = this.#api;
     this.#lists ??= [...this.#listsOf(this.#inputs), ...this.#listsOf(this.#outputs)];
     for (const { owner, address, bytes } of this.#before)
       module.HEAPU8.set(new Uint8Array(owner.buffer, owner.byteOffset, bytes), address);
     const [inputNames, inputs, outputNames, outputs] = this.#lists;
     const stack = module.stackSave();
+    const end = (status: number) => {
+      module.stackRestore(stack);
+      this.#end(status);
+    };
     const status = module._OrtRun(
       session,
       inputNames,
@@ -126,12 +135,14 @@ class WasmBinding implements RunBinding {
       outputs,
       0,
     );
-    module.stackRestore(stack);
+    return typeof status === 'number' ? end(status) : status.then(end);
+  }
+
+  #end(status: number): void {
     if (status !== 0) this.#api.fail();
+    const { HEAPU8 } = this.#api.module;
     for (const { owner, address, bytes } of this.#after)
-      new Uint8Array(owner.buffer, owner.byteOffset, bytes).set(
-        module.HEAPU8.subarray(address, address + bytes),
-      );
+      new Uint8Array(owner.buffer, owner.byteOffset, bytes).set(HEAPU8.subarray(address, address + bytes));
   }
 
   dispose(): void {
@@ -157,6 +168,7 @@ class WasmBinding implements RunBinding {
     const { module } = this.#api;
     const { dimensions, elementType, elementBytes } = tensor;
     const bytes = dimensions.reduce((product, size) => product * size, elementBytes);
+    const place = 'memory' in tensor ? Number(tensor.memory) : ON_CPU;
     let address = Number(tensor.address);
     if (address === 0) {
       if (copies === null || !('owner' in tensor)) throw new Error('the tensor lies outside of the module');
@@ -166,7 +178,7 @@ class WasmBinding implements RunBinding {
     const stack = module.stackSave();
     const list = module.stackAlloc(4 * Math.max(1, dimensions.length));
     for (const [index, size] of dimensions.entries()) module.setValue(list + 4 * index, size, 'i32');
-    const made = module._OrtCreateTensor(elementType, address, bytes, list, dimensions.length, ON_CPU);
+    const made = module._OrtCreateTensor(elementType, address, bytes, list, dimensions.length, place);
     module.stackRestore(stack);
     return made === 0 ? this.#api.fail() : made;
   }

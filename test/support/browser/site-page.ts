@@ -18,8 +18,9 @@ const ARGUMENTS = [
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
 ];
 
-export const launchChromium = (executablePath: string): Promise<Browser> =>
-  chromium.launch({ executablePath, args: ARGUMENTS, headless: true });
+/** @param more arguments of the browser */
+export const launchChromium = (executablePath: string, more: readonly string[] = []): Promise<Browser> =>
+  chromium.launch({ executablePath, args: [...ARGUMENTS, ...more], headless: true });
 
 /** Where the endpoint listens, and a valid key. */
 export interface SiteAddress {

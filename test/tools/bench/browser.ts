@@ -64,7 +64,7 @@ const KINDS = {
 
 export async function measureBrowser(directory: string, tokens: number, waves: number): Promise<Figures> {
   const files = filesOf(directory);
-  const local = await LocalModel.open('bench', files, await newModule(), turn);
+  const local = await LocalModel.open({ name: 'bench', files, module: await newModule(), turn });
   const bare = await openBare(files, tokens);
   const figures: [string, string][] = [];
   for (const [name, fields] of Object.entries(KINDS)) {

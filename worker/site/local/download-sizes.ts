@@ -10,3 +10,5 @@ export const MODEL_BYTES = {
 } as const;
 
 export const RUNTIME_BYTES = 14_239_897;
+/** The build with WebGPU, which is loaded where there is a graphics card. */
+export const GPU_RUNTIME_BYTES = 16_758_545;

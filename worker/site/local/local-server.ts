@@ -1,3 +1,4 @@
+import type { WebDevice } from '@continuo/origin/local/local-model.ts';
 import { LOCAL_SUFFIX, type LocalServer } from '../api/client.ts';
 import { RequestFailure } from '../api/request-failure.ts';
 import type { FromThread, ToThread } from './messages.ts';
@@ -12,6 +13,8 @@ export type Opening =
       readonly name: string;
       readonly context: number;
       readonly kept: boolean | null;
+      readonly device: WebDevice;
+      readonly card: string | null;
     };
 
 export type Model = Extract<ToThread, { type: 'open' | 'open-built-in' }>;
@@ -38,6 +41,7 @@ export function openLocal(model: Model, onChange: (opening: Opening) => void): (
   const waiting = new Map<number, Waiting>();
   const encoder = new TextEncoder();
   let unanswered = 0;
+  let open: Extract<Opening, { state: 'open' }> | null = null;
   const timer = setInterval(() => {
     if (waiting.size === 0) return;
     if (unanswered++ < MAX_UNANSWERED) send({ type: 'ping' });
@@ -65,8 +69,13 @@ export function openLocal(model: Model, onChange: (opening: Opening) => void): (
       return onChange({ state: 'loading', loaded: data.loaded, total: data.total });
     if (data.type === 'failed') return fail(data.message);
     if (data.type === 'opened') {
-      const { name, context, kept } = data;
-      return onChange({ state: 'open', server: serverOf(name, send, waiting), name, context, kept });
+      const { type: _, ...rest } = data;
+      open = { state: 'open', server: serverOf(data.name, send, waiting), ...rest };
+      return onChange(open);
+    }
+    if (data.type === 'moved') {
+      if (open !== null) onChange((open = { ...open, device: data.device }));
+      return;
     }
     const request = waiting.get(data.id);
     if (request === undefined) return;

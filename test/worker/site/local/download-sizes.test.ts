@@ -1,7 +1,11 @@
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { MODEL_BYTES, RUNTIME_BYTES } from '../../../../worker/site/local/download-sizes.ts';
+import {
+  GPU_RUNTIME_BYTES,
+  MODEL_BYTES,
+  RUNTIME_BYTES,
+} from '../../../../worker/site/local/download-sizes.ts';
 
 const bytesOf = (path: string): number => statSync(path).size;
 
@@ -12,6 +16,7 @@ test('the progress of a download ends at the size of the files', () => {
     bytesOf(fileURLToPath(new URL(name, directory))),
   ]);
   expect(Object.fromEntries(sizes)).toEqual(MODEL_BYTES);
-  const runtime = import.meta.resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
-  expect(bytesOf(fileURLToPath(runtime))).toBe(RUNTIME_BYTES);
+  const bytesOfBuild = (name: string) =>
+    bytesOf(fileURLToPath(import.meta.resolve(`onnxruntime-web/ort-wasm-simd-threaded${name}.wasm`)));
+  expect(['', '.jspi'].map(bytesOfBuild)).toEqual([RUNTIME_BYTES, GPU_RUNTIME_BYTES]);
 });

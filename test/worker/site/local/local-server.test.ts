@@ -35,9 +35,10 @@ afterEach(() => {
 /** Opens a model and asks it, and returns what became of both. */
 function asked() {
   const states: Opening[] = [];
-  const end = openLocal({ type: 'open-built-in' }, (opening) => states.push(opening));
+  const end = openLocal({ type: 'open-built-in', device: 'auto' }, (opening) => states.push(opening));
   const thread = FakeThread.current;
-  thread.say({ type: 'opened', name: 'mini', context: 64, kept: true });
+  const device = { kind: 'wasm', reason: null } as const;
+  thread.say({ type: 'opened', name: 'mini', context: 64, kept: true, device, card: null });
   const opened = states.at(-1)!;
   const local = opened.state === 'open' ? opened.server : null;
   const connection = { key: null, dialect: null, local };
@@ -73,4 +74,11 @@ test('stopping the model ends its requests', async () => {
   const { end, failure } = asked();
   end();
   expect(await failure).toMatchObject({ kind: 'not-open' });
+});
+
+test('a thread that goes on with another device keeps its requests, and the page learns the reason', async () => {
+  const { states, thread } = asked();
+  const device = { kind: 'wasm', reason: 'WebGPU failed.' } as const;
+  thread.say({ type: 'moved', device });
+  expect(states.at(-1)).toMatchObject({ state: 'open', name: 'mini', device });
 });

@@ -1,4 +1,11 @@
-import { LocalModel, type ModelFiles, type OrtWasm } from '@continuo/origin/local/local-model.ts';
+import {
+  type LocalGpu,
+  LocalModel,
+  type ModelFiles,
+  type OrtWasm,
+  type OrtWebGpu,
+  type WebDevice,
+} from '@continuo/origin/local/local-model.ts';
 import configUrl from '@continuo/origin/models/continuo-mini/config.json?url';
 import provenanceUrl from '@continuo/origin/models/continuo-mini/continuo.json?url';
 import graphUrl from '@continuo/origin/models/continuo-mini/model.onnx?url';
@@ -6,10 +13,12 @@ import weightsUrl from '@continuo/origin/models/continuo-mini/model.onnx.data?ur
 import tokenizerUrl from '@continuo/origin/models/continuo-mini/tokenizer.json?url';
 import tokenizerConfigUrl from '@continuo/origin/models/continuo-mini/tokenizer_config.json?url';
 import { toHex } from '@continuo/shared/signing.ts';
+import gpuWasmUrl from 'onnxruntime-web/ort-wasm-simd-threaded.jspi.wasm?url';
 import createModule from 'onnxruntime-web/ort-wasm-simd-threaded.mjs';
 import wasmUrl from 'onnxruntime-web/ort-wasm-simd-threaded.wasm?url';
-import { MODEL_BYTES, RUNTIME_BYTES } from '../download-sizes.ts';
+import { GPU_RUNTIME_BYTES, MODEL_BYTES, RUNTIME_BYTES } from '../download-sizes.ts';
 import type { FromThread, ToThread } from '../messages.ts';
+import { findGpu, nameOf, openDevice } from './find-gpu.ts';
 import { keptFiles } from './kept-files.ts';
 import { respond } from './local-response.ts';
 
@@ -25,10 +34,12 @@ const FILES = [
   ['model.onnx.data', weightsUrl],
 ] as const;
 const RUNTIME = { url: wasmUrl, bytes: RUNTIME_BYTES };
+const GPU_RUNTIME = { url: gpuWasmUrl, bytes: GPU_RUNTIME_BYTES };
 
 const post = (message: FromThread): void => postMessage(message);
 const running = new Map<number, AbortController>();
 let local: LocalModel | null = null;
+let hash = '';
 let fingerprint = '';
 
 /** Lets messages in between two steps. A timer would wait for 4 ms. */
@@ -43,54 +54,80 @@ const turn = (): Promise<void> =>
 
 const onProgress = (loaded: number, total: number) => post({ type: 'progress', loaded, total });
 
+type Opening = Extract<ToThread, { type: 'open' | 'open-built-in' }>;
+
 interface Fetched {
   readonly files: ModelFiles;
   readonly wasm: Uint8Array;
+  /** Null = it was not asked for. */
+  readonly gpuWasm: Uint8Array | null;
   /** Null = the files are the visitor's. */
   readonly kept: boolean | null;
 }
 
 /** Begins with the model's files, of which the server may have none. */
-async function builtIn(): Promise<Fetched> {
-  const wanted = [...FILES.map(([name, url]) => ({ url, bytes: MODEL_BYTES[name] })), RUNTIME];
-  const { contents, kept } = await keptFiles(wanted, onProgress);
-  const files = new Map(FILES.map(([name], index) => [name as string, contents[index]!]));
-  return { files, wasm: contents.at(-1)!, kept };
+async function fetchAll(message: Opening, withGpu: boolean): Promise<Fetched> {
+  const names = message.type === 'open' ? [] : FILES;
+  const ofModel = names.map(([name, url]) => ({ url, bytes: MODEL_BYTES[name] }));
+  const runtimes = withGpu ? [RUNTIME, GPU_RUNTIME] : [RUNTIME];
+  const { contents, kept } = await keptFiles([...ofModel, ...runtimes], onProgress);
+  const [wasm, gpuWasm = null] = contents.slice(names.length) as [Uint8Array, Uint8Array?];
+  const files = new Map<string, Uint8Array>(names.map(([name], index) => [name, contents[index]!]));
+  if (message.type === 'open-built-in') return { files, wasm, gpuWasm, kept };
+  for (const [name, file] of message.files) files.set(name, new Uint8Array(await file.arrayBuffer()));
+  return { files, wasm, gpuWasm, kept: null };
 }
 
-async function ofVisitor(given: ReadonlyMap<string, File>): Promise<Fetched> {
-  const { contents } = await keptFiles([RUNTIME], onProgress);
-  const files = new Map<string, Uint8Array>();
-  for (const [name, file] of given) files.set(name, new Uint8Array(await file.arrayBuffer()));
-  return { files, wasm: contents[0]!, kept: null };
-}
+/** Loads the build with WebGPU at its first use. */
+const gpuOf = (adapter: GPUAdapter, wasmBinary: Uint8Array, forced: boolean): LocalGpu => ({
+  forced,
+  open: async () => {
+    const { default: create } = await import('onnxruntime-web/ort-wasm-simd-threaded.jspi.mjs');
+    const module = (await create({ numThreads: 1, wasmBinary })) as OrtWebGpu;
+    return { module, device: await openDevice(adapter) };
+  },
+  onChange: (device) => {
+    fingerprint = fingerprintOf(device);
+    post({ type: 'moved', device });
+  },
+});
 
-async function open(message: Extract<ToThread, { type: 'open' | 'open-built-in' }>): Promise<void> {
+async function open(message: Opening): Promise<void> {
   try {
-    const isOwn = message.type === 'open';
-    const { files, wasm, kept } = isOwn ? await ofVisitor(message.files) : await builtIn();
-    const name = isOwn ? message.name : BUILT_IN;
-    const options = { numThreads: 1, wasmBinary: wasm };
-    const module = (await createModule(options)) as OrtWasm;
-    local = await LocalModel.open(name, files, module, turn);
-    fingerprint = `fp_browser_${await hashOf(files)}`;
+    const forced = message.device === 'webgpu';
+    const found = message.device === 'wasm' ? null : await findGpu(forced);
+    const adapter = found !== null && 'adapter' in found ? found.adapter : null;
+    const { files, wasm, gpuWasm, kept } = await fetchAll(message, adapter !== null);
+    const name = message.type === 'open' ? message.name : BUILT_IN;
+    const module = (await createModule({ numThreads: 1, wasmBinary: wasm })) as OrtWasm;
+    const gpu = adapter && gpuWasm && gpuOf(adapter, gpuWasm, forced);
+    local = await LocalModel.open({ name, files, module, turn, gpu });
+    hash = await hashOf(files);
+    const refusal = found !== null && 'refusal' in found ? found.refusal : null;
+    const device = { ...local.device, reason: local.device.reason ?? refusal };
+    fingerprint = fingerprintOf(device);
     post({
       type: 'opened',
       name,
       context: local.model.contextLength,
       kept,
+      device,
+      card: adapter && nameOf(adapter),
     });
   } catch (thrown) {
     post({ type: 'failed', message: thrown instanceof Error ? thrown.message : String(thrown) });
   }
 }
 
+/** Devices round otherwise. */
+const fingerprintOf = ({ kind }: WebDevice): string => `fp_browser_${kind}_${hash}`;
+
 /** Equal files give equal texts, with equal seeds. Pages from another host over plain HTTP cannot hash. */
 async function hashOf(files: ModelFiles): Promise<string> {
   if (!isSecureContext) return 'unknown';
   const all = new Blob([...files.values()].map((content) => new Uint8Array(content)));
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', await all.arrayBuffer()));
-  return toHex(hash.subarray(0, 6));
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', await all.arrayBuffer()));
+  return toHex(digest.subarray(0, 6));
 }
 
 async function answer({ id, body, dialect }: Extract<ToThread, { type: 'request' }>): Promise<void> {

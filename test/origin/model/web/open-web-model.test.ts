@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { type ModelFiles, openWebSession, textsIn } from '../../../origin/model/web/open-web-model.ts';
-import type { WasmRuntime } from '../../../origin/model/web/wasm-runtime.ts';
+import { type ModelFiles, openWebSession, textsIn } from '../../../../origin/model/web/open-web-model.ts';
+import type { WasmRuntime } from '../../../../origin/model/web/wasm-runtime.ts';
 
-const DIRECTORY = path.resolve(import.meta.dirname, '../../../origin/models/continuo-mini');
+const DIRECTORY = path.resolve(import.meta.dirname, '../../../../origin/models/continuo-mini');
 const FILES: ModelFiles = new Map(
   readdirSync(DIRECTORY).map((name) => [name, readFileSync(path.join(DIRECTORY, name))]),
 );

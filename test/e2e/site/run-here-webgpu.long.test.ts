@@ -1,0 +1,154 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { buildModel } from '../../../origin/export/build.ts';
+import { openSafetensors } from '../../../origin/export/checkpoint/safetensors.ts';
+import type { ChosenDevice } from '../../../worker/site/local/messages.ts';
+import { writeLlama } from '../../origin/export/written-checkpoint.ts';
+import { findChromium } from '../../support/browser/chromium.ts';
+import { launchChromium, openPage, typeInto } from '../../support/browser/site-page.ts';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
+import { button, PROMPT, textOf } from './playground-page.ts';
+
+/** WebGPU on the processor, by the adapter that Chromium brings. */
+const SOFTWARE_ADAPTER = [
+  ...['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'],
+  '--enable-features=Vulkan',
+];
+/** It compiles the kernels of a model, twice for some runs, and computes them on the processor. */
+const OPENING_MS = 100_000;
+const VOCABULARY = 320;
+
+let browser: Browser;
+
+beforeAll(async () => {
+  const chromium = findChromium();
+  if (chromium !== null) browser = await launchChromium(chromium, SOFTWARE_ADAPTER);
+});
+afterAll(() => browser?.close());
+
+/** Builds a random model, and returns its directory. */
+async function builtModel(precision: 'fp32' | 'int8'): Promise<string> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'webgpu-'));
+  const { directory } = writeLlama(folder, { vocabulary: VOCABULARY });
+  const checkpoint = await openSafetensors(directory);
+  const model = path.join(folder, 'tiny');
+  await buildModel(checkpoint, { precision, directory: model });
+  await checkpoint.close();
+  writeByteTokenizer(model, VOCABULARY);
+  return model;
+}
+
+const dialog = (page: Page) => page.getByRole('dialog', { name: 'Run a model in this browser' });
+const files = (page: Page) => dialog(page).locator('input[type=file]');
+
+/** What a thread has said of its device, and the texts of its answers. */
+interface Said {
+  readonly devices: readonly { readonly kind: string; readonly reason: string | null }[];
+  readonly texts: readonly string[];
+}
+
+/** Opens the model of the page's file field in a thread, and sends it requests. */
+const ask = (page: Page, thread: string, device: ChosenDevice, bodies: readonly object[]): Promise<Said> =>
+  page.evaluate(
+    ([address, chosen, requests]) =>
+      new Promise<Said>((resolve, reject) => {
+        const own = document.querySelector<HTMLInputElement>('input[type=file]')!.files!;
+        const worker = new Worker(address, { type: 'module' });
+        const devices: Said['devices'][number][] = [];
+        const texts = requests.map(() => '');
+        let open = texts.length;
+        worker.addEventListener('error', ({ message }) => reject(new Error(message)));
+        worker.addEventListener('message', ({ data }) => {
+          if (data.type === 'failed') reject(new Error(data.message));
+          if (data.type === 'opened' || data.type === 'moved') devices.push(data.device);
+          if (data.type === 'opened')
+            for (const [id, body] of requests.entries())
+              worker.postMessage({ type: 'request', id, body: JSON.stringify(body), dialect: null });
+          if (data.type === 'text') texts[data.id] += data.text;
+          if (data.type === 'text') document.title = `${texts.join('').length} characters`;
+          if (data.type !== 'end' || --open > 0) return;
+          worker.terminate();
+          resolve({ devices, texts });
+        });
+        const given = new Map(Array.from(own, (file) => [file.name, file]));
+        worker.postMessage({ type: 'open', device: chosen, name: 'tiny', files: given });
+      }),
+    [thread, device, bodies] as const,
+  );
+
+const REQUESTS = [
+  { prompt: `${PROMPT} who had three sons`, temperature: 0, max_tokens: 24, logprobs: 2 },
+  { prompt: PROMPT, temperature: 0.9, seed: 7, max_tokens: 12, n: 2, logprobs: 2 },
+];
+
+type Choice = { readonly text: string; readonly logprobs: { readonly token_logprobs: readonly number[] } };
+const choicesOf = ({ texts }: Said): Choice[] => texts.flatMap((text) => JSON.parse(text).choices);
+
+test('an emulated adapter is refused unless the visitor wants it, and gives the tokens of WebAssembly then', async ({
+  system,
+}) => {
+  const site = await openPage(browser, system, '/');
+  const { page } = site;
+  await button(page, 'Run here').click();
+  // In float32, because quantized ones round activations, and random weights have many near-ties.
+  await files(page).setInputFiles(await builtModel('fp32'));
+  await dialog(page).getByText('tiny runs on the processor').waitFor();
+  await dialog(page).getByText('WebGPU is emulated by the processor here').waitFor();
+  const isBuild = (url: string) => /jspi.*\.wasm$/.test(url);
+  expect(site.requestedUrls.filter(isBuild)).toEqual([]);
+
+  const thread = site.requestedUrls.find((url) => /\/assets\/main-[^/]+\.js$/.test(url))!;
+  const bodies = REQUESTS.map((request) => ({ model: 'tiny', ...request }));
+  const wasm = await ask(page, thread, 'wasm', bodies);
+  const webgpu = await ask(page, thread, 'webgpu', bodies);
+  expect(webgpu.devices).toEqual([{ kind: 'webgpu', reason: null }]);
+  expect(site.requestedUrls.filter(isBuild)).toHaveLength(1);
+  const [expected, choices] = [choicesOf(wasm), choicesOf(webgpu)];
+  expect(choices.map(({ text }) => text)).toEqual(expected.map(({ text }) => text));
+  for (const [index, { logprobs }] of choices.entries())
+    for (const [at, logprob] of logprobs.token_logprobs.entries())
+      expect(logprob).toBeCloseTo(expected[index]!.logprobs.token_logprobs[at]!, 4);
+  expect(site.consoleErrors).toEqual([]);
+  await site.close();
+});
+
+test('when the device is lost in the middle of a text, WebAssembly completes it, and the page says so', async ({
+  system,
+}) => {
+  const site = await openPage(browser, system, '/');
+  const { page } = site;
+  await button(page, 'Run here').click();
+  await dialog(page).getByLabel('Device').selectOption('webgpu');
+  await files(page).setInputFiles(await builtModel('int8'));
+  await dialog(page).getByText('tiny runs on the graphics card').waitFor({ timeout: OPENING_MS });
+  await site.screenshot('run-here-webgpu');
+  expect(await site.violations()).toEqual([]);
+
+  const thread = site.requestedUrls.find((url) => /\/assets\/main-[^/]+\.js$/.test(url))!;
+  const body = { model: 'tiny', prompt: PROMPT, max_tokens: 200, ignore_eos: true, seed: 3, stream: true };
+  const asked = ask(page, thread, 'webgpu', [{ ...body, stream_options: { include_usage: true } }]);
+  await page.waitForFunction(() => Number.parseInt(document.title, 10) > 2_000, null, {
+    timeout: OPENING_MS,
+  });
+  await (await browser.newBrowserCDPSession()).send('Browser.crashGpuProcess');
+  const { devices, texts } = await asked;
+  expect(devices).toMatchObject([
+    { kind: 'webgpu', reason: null },
+    { kind: 'wasm', reason: expect.stringMatching(/^WebGPU failed, so WebAssembly goes on: ./) },
+  ]);
+  expect(texts[0]).toContain('"completion_tokens":200');
+  expect(texts[0]!.trimEnd().endsWith('[DONE]')).toBe(true);
+
+  // The thread of the page has lost its device, too.
+  await page.keyboard.press('Escape');
+  await typeInto(textOf(page), PROMPT);
+  await button(page, 'Complete').click();
+  await page.getByRole('status').getByText('Finished').waitFor();
+  await button(page, 'Run here').click();
+  await dialog(page).getByText('WebGPU failed, so WebAssembly goes on').waitFor();
+  await site.close();
+});
