@@ -1,4 +1,5 @@
 import { sha256Hex } from '../../../shared/signing.ts';
+import { DAY_MS, dayName } from '../../../worker/limits/usage/usage-sums.ts';
 import { startWorker } from '../../worker/support/worker.ts';
 import { workerdCpuMs } from './edge/workerd-cpu.ts';
 import type { Figures } from './figures.ts';
@@ -20,7 +21,8 @@ export async function measureUsageYear(progress: (share: number, stage: string) 
   const worker = await startWorker(origin, vars, { entry: 'test/worker/support/filled-ledger.ts' });
   const headers = { authorization: `Bearer ${ADMIN_KEY}` };
   const ask = async (groups: string): Promise<number> => {
-    const query = `tenant=bench&from=2025-01-01&to=2025-12-31&group_by=${groups}`;
+    const from = dayName(Date.now() - 364 * DAY_MS);
+    const query = `tenant=bench&from=${from}&group_by=${groups}`;
     const response = await fetch(`${worker.url}/admin/v1/usage?${query}`, { headers });
     const { data } = (await response.json()) as { data: readonly unknown[] };
     return data.length;

@@ -8,7 +8,6 @@ import { ALL_SUMS, type Counters, DAY_MS, dayName } from '../../../worker/limits
 const DAYS = 365;
 const KEYS = 100;
 const MODELS = 4;
-const START = Date.UTC(2025, 0, 1);
 
 /** Counters of plausible sizes, most of them small. */
 function countersOf(day: number, key: number): Counters {
@@ -24,7 +23,7 @@ export class TenantLimiter extends Limiter {
     const [sums, users] = [new Table(sql, 'sums'), new Table(sql, 'user_sums')];
     for (let day = 0; day < DAYS; day += 1)
       for (let key = 0; key < KEYS; key += 1) {
-        const named = { day: dayName(START + day * DAY_MS), model: `model-${(day + key) % MODELS}` };
+        const named = { day: dayName(Date.now() - day * DAY_MS), model: `model-${(day + key) % MODELS}` };
         const row = { ...named, key_id: `key_${String(key).padStart(20, '0')}`, ...countersOf(day, key) };
         sums.put(row);
         users.put({ ...row, end_user: String(key).padStart(64, '0') });
