@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module';
 import { createContext, Script } from 'node:vm';
 import type { Program } from '@continuo/grammar/program/program.ts';
 import {
@@ -20,6 +21,8 @@ export function serveJobs(compile: (wire: string) => Program): void {
     process.send?.(outcome satisfies CompileResult);
   });
   process.send?.({ ready: true } satisfies CompileResult);
+  // It may be killed, and Node would write what it has compiled at its end.
+  flushCompileCache();
 }
 
 function outcomeOf(compile: () => Program): CompileOutcome {
