@@ -37,16 +37,21 @@ const STEPS = 60;
 function normalQuantile(share: number): number {
   let value = 0;
   for (let step = 0; step < STEPS; step++) {
-    const density = Math.exp((-value * value) / 2) / Math.sqrt(2 * Math.PI);
-    // Φ(x) = ½ + φ(x) · (x + x³ / 3 + x⁵ / (3 · 5) + …)
-    let [sum, term] = [value, value];
-    for (let n = 3; sum + term !== sum; n += 2) {
-      term *= (value * value) / n;
-      sum += term;
-    }
-    value -= (0.5 + density * sum - share) / density;
+    value -= (normalShare(value) - share) / normalDensity(value);
   }
   return value;
+}
+
+const normalDensity = (value: number): number => Math.exp((-value * value) / 2) / Math.sqrt(2 * Math.PI);
+
+/** The share of standard normal variables below a value x: ½ + φ(x) · (x + x³ / 3 + x⁵ / (3 · 5) + …). */
+export function normalShare(value: number): number {
+  let [sum, term] = [value, value];
+  for (let n = 3; sum + term !== sum; n += 2) {
+    term *= (value * value) / n;
+    sum += term;
+  }
+  return 0.5 + normalDensity(value) * sum;
 }
 
 function altUpOf(name: string, { fields, sizes }: RowContext, epsilon: number): AltUpDesign {

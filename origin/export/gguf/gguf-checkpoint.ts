@@ -12,6 +12,7 @@ import { type Architecture, NEUTRAL_KEYS, type StoredTensors } from './architect
 import { decodeBlocks } from './block-types.ts';
 import { CONVOLUTION_ARCHITECTURES } from './convolution-architectures.ts';
 import { EXPERT_ARCHITECTURES } from './expert-architectures.ts';
+import { GEMMA3N_ARCHITECTURE } from './gemma3n-architecture.ts';
 import { GEMMA4_ARCHITECTURE } from './gemma4-architecture.ts';
 import { GgufFile } from './gguf-file.ts';
 import type { GgufTensor } from './gguf-header.ts';
@@ -34,6 +35,7 @@ const ARCHITECTURES: readonly Architecture[] = [
   ...LINEAR_ATTENTION_ARCHITECTURES,
   ...STATE_SPACE_ARCHITECTURES,
   DEEPSEEK2_ARCHITECTURE,
+  GEMMA3N_ARCHITECTURE,
   GEMMA4_ARCHITECTURE,
 ];
 

@@ -53,7 +53,7 @@ const NORMS_AFTER = {
   post_ffw_norm: `${LAYER}post_feedforward_layernorm`,
 };
 /** Gemma 2 and 3: norms before and after. */
-const NORMS_AROUND = { ...NORMS_AFTER, ffn_norm: `${LAYER}pre_feedforward_layernorm` };
+export const NORMS_AROUND = { ...NORMS_AFTER, ffn_norm: `${LAYER}pre_feedforward_layernorm` };
 
 export type Config = Architecture['config'];
 type Fields = Readonly<Record<string, unknown>>;

@@ -92,11 +92,11 @@ function parseName(name: string): StoredName | null {
   return match === undefined ? null : { layer, base, part: part as StoredName['part'] };
 }
 
-/** Fills in the layer; a second `*` stays. */
+/** Fills in the layer, if the tensor is of one; another `*` stays. */
 function nameOf(name: TensorName, { layer, part }: StoredName): string {
   const published = typeof name === 'string' ? `${name}.${part}` : name[part];
   if (published === undefined) throw new ModelError(`a ${part} is unknown for ${JSON.stringify(name)}`);
-  return published.replace('*', layer);
+  return layer === '' ? published : published.replace('*', layer);
 }
 
 function plainRecipe(
