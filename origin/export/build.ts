@@ -39,6 +39,8 @@ export interface BuildOptions {
   readonly source?: string | undefined;
   /** Name of what is built from which files, by which the directory is known again. */
   readonly build?: string | undefined;
+  /** Changes the files of the build before it gets its name. */
+  readonly finish?: ((directory: string) => Promise<void>) | undefined;
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -94,6 +96,7 @@ export async function buildModel(checkpoint: Checkpoint, options: BuildOptions):
     writeFiles(beside, checkpoint.files);
     writeJson(join(beside, 'config.json'), servedConfig(checkpoint.config, design));
     writeJson(join(beside, PROVENANCE_FILE), provenance);
+    await options.finish?.(beside);
     await rename(beside, directory);
   } catch (error) {
     rmSync(beside, { recursive: true, force: true });

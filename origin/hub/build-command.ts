@@ -18,6 +18,7 @@ import { type PreparedModel, prepareModel, WEIGHT_PRECISIONS } from './prepare-m
 export interface BuildOptions {
   readonly precision?: string;
   readonly blockSize: string;
+  readonly kv?: string;
   readonly adapter?: string;
   readonly revision: string;
   readonly out?: string;
@@ -36,6 +37,7 @@ export const withBuildOptions = (command: Command): Command =>
         .choices(BLOCK_SIZES.map(String))
         .default(String(DEFAULT_BLOCK_SIZE)),
     )
+    .addOption(new Option('--kv <type>', 'KV cache in 8 bits; default: as the activations').choices(['int8']))
     .option('--adapter <directory>', 'LoRA adapter (PEFT) to merge into the weights')
     .option('--revision <name>', 'branch, tag or commit of a repository', DEFAULT_REVISION)
     .addHelpText(
@@ -69,9 +71,17 @@ export async function prepareForCommand(
   const progress = createProgress(terminal.stderr);
   const settings = readHubSettings(environment, homedir());
   const client = new HubClient({ settings, ...commandConnection(progress) });
-  const { adapter, out, revision } = options;
+  const { adapter, kv, out, revision } = options;
+  const quantizedKv = kv === undefined ? kv : deviceOf(environment);
   const blockSize = BLOCK_SIZES.find((size) => String(size) === options.blockSize) ?? DEFAULT_BLOCK_SIZE;
-  const request = { name, adapter, out, blockSize, precision: precisionOf(options, environment) };
+  const request = {
+    name,
+    adapter,
+    out,
+    blockSize,
+    quantizedKv,
+    precision: precisionOf(options, environment),
+  };
   const prepared = await throughProxy(() =>
     prepareModel(
       { ...request, revision: requireRevision(revision) },
@@ -92,8 +102,10 @@ export async function prepareForCommand(
 const buildsOf = ({ XDG_CACHE_HOME }: Environment): string =>
   path.join(XDG_CACHE_HOME || path.join(homedir(), '.cache'), 'continuo', 'models');
 
+const deviceOf = (environment: Environment) => readModelSettings(environment).model.engine.device;
+
 function precisionOf({ precision }: BuildOptions, environment: Environment): WeightPrecision {
-  const { provider } = readModelSettings(environment).model.engine.device;
+  const { provider } = deviceOf(environment);
   return WEIGHT_PRECISIONS[precision ?? ''] ?? (provider === 'cpu' ? 'int8' : 'fp16');
 }
 

@@ -7,11 +7,13 @@ import { describeFamily } from '@continuo/export/families/families.ts';
 import { type BlockSize, DEFAULT_BLOCK_SIZE, type WeightPrecision } from '@continuo/export/graph/linear.ts';
 import { openCheckpoint } from '@continuo/export/open-checkpoint.ts';
 import { createDirectory } from '../config/writable-directory.ts';
+import type { DeviceSettings } from '../model/config/device.ts';
 import { textsOf } from '../model/config/model-directory.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { byteSize, type FileProgress } from '../terminal/progress.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
+import { calibrateKv } from './calibrate-kv.ts';
 import { withFileLock } from './file-lock.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 import { locate, TOKENIZER_FILE } from './locate.ts';
@@ -30,6 +32,8 @@ export interface PrepareRequest {
   readonly precision: WeightPrecision;
   /** Values that share a scale, at most. */
   readonly blockSize: BlockSize;
+  /** Computes a sample text to find the scales of a KV cache in int8; absent = KV as the precision says. */
+  readonly quantizedKv?: DeviceSettings | undefined;
   /** Directory of a LoRA adapter to merge into the weights. */
   readonly adapter?: string | undefined;
   /** Directory to build; absent: one in `builds`, named after the source. */
@@ -135,9 +139,10 @@ export async function prepareModel(request: PrepareRequest, context: PrepareCont
 }
 
 /** A graph is served as it is. @throws HubError */
-function refuseBuildOptions({ name, adapter, out }: PrepareRequest): void {
-  const option = adapter === undefined ? '--out' : '--adapter';
-  if (adapter === undefined && out === undefined) return;
+function refuseBuildOptions({ name, adapter, out, quantizedKv }: PrepareRequest): void {
+  const given = { '--adapter': adapter, '--kv': quantizedKv, '--out': out };
+  const [option] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  if (option === undefined) return;
   throw new HubError(`${name} has a graph, which is served as it is; ${option} needs safetensors or GGUF`);
 }
 
@@ -195,7 +200,7 @@ async function prepareRepository(
 
 async function build(
   source: Source,
-  { precision, blockSize, adapter, out }: PrepareRequest,
+  { precision, blockSize, quantizedKv, adapter, out }: PrepareRequest,
   context: PrepareContext,
 ): Promise<PreparedModel> {
   const { id, isGguf, bytes, missingBytes } = source;
@@ -206,7 +211,8 @@ async function build(
   }
   const merged = adapter === undefined ? '' : `-${digest(filesOf(adapter))}`;
   const blocks = blockSize === DEFAULT_BLOCK_SIZE ? '' : `b${blockSize}`;
-  const name = `${source.key}-${precision}${blocks}${merged}-${BUILDER_VERSION}`;
+  const kv = quantizedKv === undefined ? '' : '-kv8';
+  const name = `${source.key}-${precision}${blocks}${kv}${merged}-${BUILDER_VERSION}`;
   const directory = path.resolve(out ?? path.join(context.builds, name));
   const existing: PreparedModel = { id, directory, variant: null, built: null };
   if (holdsBuild(directory, name)) return existing;
@@ -232,6 +238,7 @@ async function build(
         id,
         source: source.published,
         build: name,
+        finish: quantizedKv && ((built: string) => calibrateKv(built, quantizedKv)),
         onProgress,
       };
       const built = await withDiskErrors(directory, () => buildModel(checkpoint, options));

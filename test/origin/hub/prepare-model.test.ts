@@ -17,11 +17,13 @@ import { HubError } from '../../../origin/hub/hub-error.ts';
 import { type PrepareContext, type PrepareRequest, prepareModel } from '../../../origin/hub/prepare-model.ts';
 import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { readProvenance } from '../../../origin/model/config/provenance.ts';
+import { ElementType, readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
 import { COMMIT, FakeHub, sha256 } from './fake-hub.ts';
 import { emptyDirectory, runnableFiles } from './repository-files.ts';
 import { shardedFiles, weightsDirectory, weightsFiles } from './weights-repository.ts';
 
 const NAME = 'tiny-org/tiny-model';
+const CPU = { provider: 'cpu', deviceId: null, memoryBytes: null } as const;
 
 let hub: FakeHub;
 let root: string;
@@ -72,6 +74,18 @@ describe('a repository of safetensors', () => {
     expect(hub.downloads('model.safetensors')).toHaveLength(1);
     for (const other of ['pytorch_model.bin', 'consolidated.safetensors', 'README.md'])
       expect(hub.downloads(other)).toEqual([]);
+  });
+
+  it('is built a second time with a KV cache in int8, which the directory says', async () => {
+    const plain = await prepare();
+    const quantized = await prepare(NAME, { quantizedKv: CPU });
+    expect(path.basename(quantized.directory)).toBe(
+      path.basename(plain.directory).replace(/-fp32-/, '-fp32-kv8-'),
+    );
+    const { inputs } = readGraph(readFileSync(path.join(quantized.directory, 'model.onnx')));
+    const past = inputs.filter(({ name }) => name.startsWith('past_key_values'));
+    expect(new Set(past.map(({ elementType }) => elementType))).toEqual(new Set([ElementType.int8]));
+    expect(await prepare(NAME, { quantizedKv: CPU })).toMatchObject({ built: null });
   });
 
   it.each([
@@ -259,8 +273,9 @@ describe('other sources', () => {
     const { directory, built, variant } = await prepare();
     expect({ built, variant }).toEqual({ built: null, variant: 'fp32' });
     expect(await prepare(directory)).toMatchObject({ directory, built: null });
-    const served = /has a graph, which is served as it is; --(adapter|out) needs safetensors or GGUF$/;
+    const served = /has a graph, which is served as it is; --(adapter|kv|out) needs safetensors or GGUF$/;
     for (const source of [NAME, directory]) {
+      expect(await messageOf(prepare(source, { quantizedKv: CPU }))).toMatch(served);
       expect(await messageOf(prepare(source, { adapter: root }))).toMatch(served);
       expect(await messageOf(prepare(source, { out: path.join(root, 'mine') }))).toMatch(served);
     }
