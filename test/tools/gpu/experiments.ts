@@ -12,8 +12,9 @@ import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { Driver } from '../../origin/engine/support/engine-driver.ts';
 import { submission } from '../../origin/engine/support/submissions.ts';
 import { median } from '../bench/statistics.ts';
+import { tenReloads, twoEngines } from './reloads.ts';
 import { changedRunner, deviceRunnerOn } from './runners.ts';
-import { closedLoops, engineRates, httpRates, prefixGains } from './served-rates.ts';
+import { closedLoops, engineRates, httpRates, outOfTheBox, prefixGains } from './served-rates.ts';
 import { plainVocabulary, SPARSE_THREADS, sparseTokens } from './sparse-tokens.ts';
 
 /** Questions that only a card can answer. Each gives numbers by name, or the error that it ended with. */
@@ -56,6 +57,9 @@ export async function runExperiments(
     'decode in the engine': () => engineRates(served),
     'decode over HTTP': () => httpRates(served),
     'closed loops over HTTP': () => closedLoops(served),
+    'out of the box: start, burst and closed loops': () => outOfTheBox(served),
+    'ten reloads of an engine': () => tenReloads(served, freeMiB),
+    'two engines at once': () => twoEngines(served),
     'prefill tokens/s by chunk': () => prefillRates(setting),
     'scored prompt, in ms': () => scoredPrompt(setting),
     'decode step by position, in ms': () => longContexts(setting),
@@ -71,7 +75,7 @@ export async function runExperiments(
     try {
       answers[question] = await run();
     } catch (error) {
-      answers[question] = { error: (error as Error).message };
+      answers[question] = { error: (error as Error).stack! };
     }
     onAnswers(answers);
   }
@@ -250,12 +254,12 @@ function batchesUpTo(maxRows: number): number[] {
   return [...up, ...up.toReversed()];
 }
 
+/** Free memory of the card. */
+const freeMiB = () => Math.round(openCudaDriver().freeBytes(0) / MIB);
+
 /** The arena must not grow after the first, largest batch. */
 async function arenaGrowth(setting: Setting): Promise<Answer> {
-  const used = () => {
-    const { freeBytes } = openCudaDriver();
-    return -Math.round(freeBytes(0) / MIB);
-  };
+  const used = () => -freeMiB();
   return await opened(setting, { slots: setting.maxRows, prefillChunk: 512 }, async (runner) => {
     const loaded = used();
     const growth: Record<string, number> = {};

@@ -48,6 +48,9 @@ const program = new Command('gpu')
   ])
   .option('--out <directory>', 'where the JSON goes', '.continuo/gpu')
   .option('--plan <seconds>', 'all stages of a day with a card, as far as they get in this time', whole(1))
+  .option('--stages <words>', 'comma-separated: of the plan, those with one of these words', list(String), [
+    '',
+  ])
   .option('--rehearse <name>', 'a small model in place of those of the plan', modelOrDirectory(MODELS))
   .option('--pack <directory>', 'writes luggage for a machine without network instead of measuring')
   .option('--architecture <number>', 'of the card that the luggage is for; 90 = Hopper', whole(1), 90);
@@ -65,6 +68,7 @@ interface Options {
   readonly experiments: string[];
   readonly out: string;
   readonly plan?: number;
+  readonly stages: string[];
   readonly rehearse?: string;
   readonly pack?: string;
   readonly architecture: number;
@@ -186,6 +190,14 @@ async function measure(
 }
 
 function print(report: Report, transformers: TransformersRates | null): void {
+  if (report.rates.length > 0) printRates(report, transformers);
+  for (const [question, answer] of Object.entries(report.experiments ?? {})) {
+    const answers = Object.entries(answer).map(([name, value]) => `${name}: ${value}`);
+    console.log(`\n${report.provider}, ${question}\n  ${answers.join('\n  ')}`);
+  }
+}
+
+function printRates(report: Report, transformers: TransformersRates | null): void {
   const { provider, summary, bandwidth, batchInvariance, rates, greedy } = report;
   const shown = new Table({ head: ['batch', 'tokens/s', 'bandwidth allows', 'share', 'transformers'] });
   for (const { batch, tokensPerSecond, limit } of rates) {
@@ -201,10 +213,6 @@ function print(report: Report, transformers: TransformersRates | null): void {
   console.log(shown.toString());
   if (transformers !== null && transformers.greedy.length > 0)
     console.log(`${transformers.device}: ${compareStarts(greedy, transformers.greedy)}`);
-  for (const [question, answer] of Object.entries(report.experiments ?? {})) {
-    const answers = Object.entries(answer).map(([name, value]) => `${name}: ${value}`);
-    console.log(`\n${question}\n  ${answers.join('\n  ')}`);
-  }
 }
 
 /** Measures transformers. If that is not possible, adds the reason to `notRun` and returns null. */
@@ -236,7 +244,7 @@ async function main(): Promise<void> {
     return;
   }
   if (options.plan !== undefined) {
-    process.exitCode = runPlan({ ...options, seconds: options.plan });
+    process.exitCode = await runPlan({ ...options, seconds: options.plan });
     return;
   }
   const notRun: string[] = [];
@@ -250,7 +258,15 @@ async function main(): Promise<void> {
     const vitest = path.resolve('node_modules/vitest/vitest.mjs');
     // Tests have another home directory.
     const env = { ...process.env, ORT_CUDA_PATH: cudaFolder(process.env) };
-    const tests = spawnSync(process.execPath, [vitest, 'run', 'test/tools/gpu'], { stdio: 'inherit', env });
+    const results = `--outputFile.json=${path.join(options.out, 'tests.json')}`;
+    const args = [
+      'run',
+      '--config',
+      'test/tools/gpu/vitest.config.ts',
+      '--reporter=default',
+      '--reporter=json',
+    ];
+    const tests = spawnSync(process.execPath, [vitest, ...args, results], { stdio: 'inherit', env });
     if (tests.status !== 0) process.exitCode = 1;
   }
   let transformers: TransformersRates | null = null;
@@ -270,7 +286,7 @@ async function main(): Promise<void> {
       const report = await measure(one, options, (unfinished) => write([unfinished]));
       reports.push(report);
     } catch (error) {
-      notRun.push(`${one.provider}: ${(error as Error).message}`);
+      notRun.push(`${one.provider}: ${(error as Error).stack}`);
       process.exitCode = 1;
     }
     write();

