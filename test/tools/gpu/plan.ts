@@ -112,12 +112,13 @@ interface Result {
 const PATIENCE = 3;
 const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 const WRITE_MODEL = fileURLToPath(new URL('./write-model.ts', import.meta.url));
-const KILLED = 124;
+const CUT = 124;
 
 /** Runs stages in order. Returns the exit code: 0 if each has ended well. */
 export async function runPlan(options: PlanOptions): Promise<number> {
   const { seconds, out, rehearse } = options;
   mkdirSync(out, { recursive: true });
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.once(signal, () => process.exit(CUT));
   const end = performance.now() + 1000 * seconds;
   const stages = STAGES.filter(({ name }) => options.stages.some((word) => name.includes(word)));
   const models = stages.flatMap(({ model }) => (model === undefined ? [] : [rehearse ?? model]));
@@ -175,9 +176,25 @@ function runStage(stage: Stage, options: PlanOptions, directory: string, timeout
 /** Returns the exit code, or 124 if a signal or the limit ended the process. */
 async function runNode(
   args: readonly string[],
-  options: { readonly timeout: number; readonly env?: NodeJS.ProcessEnv },
+  { timeout, env }: { readonly timeout: number; readonly env?: NodeJS.ProcessEnv },
 ): Promise<number> {
-  const child = spawn(process.execPath, args, { stdio: 'inherit', ...options });
-  const [code] = await once(child, 'exit');
-  return (code as number | null) ?? KILLED;
+  // Leads a group, because an origin that a cut stage leaves behind would keep the memory of the card.
+  const child = spawn(process.execPath, args, { stdio: 'inherit', detached: true, env });
+  const end = () => {
+    try {
+      process.kill(-child.pid!, 'SIGKILL');
+    } catch {
+      // All of the group have ended.
+    }
+  };
+  const timer = setTimeout(end, timeout);
+  process.once('exit', end);
+  try {
+    const [code] = await once(child, 'exit');
+    return (code as number | null) ?? CUT;
+  } finally {
+    clearTimeout(timer);
+    process.off('exit', end);
+    end();
+  }
 }
