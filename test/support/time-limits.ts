@@ -20,7 +20,7 @@ export const LONGER_MS: Readonly<Record<string, number>> = {
   // It waits until the slices of killed isolates expire (SLICE_GRACE_MS), after four starts of a Worker.
   'test/worker/limits/objects/isolate-crash.long.test.ts': 180_000,
   // It runs all stages of a day with a card, each as a process.
-  'test/tools/gpu/plan.long.test.ts': 300_000,
+  'test/tools/gpu/plan.long.test.ts': 600_000,
   // npm installs a tarball, and a product starts from it.
   'test/e2e/package.long.test.ts': 180_000,
 };

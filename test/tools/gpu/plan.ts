@@ -24,7 +24,7 @@ const LLAMA = '1.2b-fp16';
 
 /** Correctness first, then what decides most. */
 export const STAGES: readonly Stage[] = [
-  { name: 'gate', seconds: 30, parts: ['gate'] },
+  { name: 'correct logits', seconds: 30, parts: ['gate'] },
   { name: 'tests', seconds: 60, parts: ['tests'] },
   { name: 'correct rows', seconds: 60, model: LLAMA, parts: ['questions'], questions: 'sparse rows' },
   { name: 'out of the box', seconds: 60, model: LLAMA, parts: ['questions'], questions: 'out of the box' },

@@ -4,9 +4,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { filesToRun, foldersOfPackages, writeParts } from './luggage.ts';
+import { contentsToRun, filesToRun, foldersOfPackages, writeParts } from './luggage.ts';
 
-it('luggage has all files and packages that the measurement imports', () => {
+it('luggage has all files, packages and links between workspaces that the measurement imports', () => {
   const { files, packages } = filesToRun(['test/tools/gpu/main.ts']);
   expect(files).toContain('origin/model/ort/ort-capi.ts');
   expect(files).toContain('origin/hub/greedy.ts');
@@ -14,6 +14,12 @@ it('luggage has all files and packages that the measurement imports', () => {
   expect(files.filter((file) => file.startsWith('origin/models/'))).toEqual([]);
   expect(foldersOfPackages(packages)).toEqual(
     expect.arrayContaining(['node_modules/koffi', 'node_modules/string-width', 'node_modules/ansi-regex']),
+  );
+  const { installed, sources } = contentsToRun();
+  // The tests need vitest, and vite beside it.
+  expect(installed).toEqual(expect.arrayContaining(['node_modules/vitest', 'node_modules/vite']));
+  expect(sources).toEqual(
+    expect.arrayContaining(['node_modules/@continuo/grammar', 'test/tools/gpu/engine.test.ts']),
   );
 });
 

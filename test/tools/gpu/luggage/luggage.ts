@@ -54,6 +54,15 @@ export function filesToRun(entries: readonly string[]): { files: string[]; packa
   return { files: [...files], packages: [...packages] };
 }
 
+type Versions = Readonly<Record<string, string>>;
+
+interface PackageFile {
+  readonly dependencies?: Versions;
+  readonly optionalDependencies?: Versions;
+  readonly peerDependencies?: Versions;
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
+}
+
 /** Returns the folders of packages with those that they depend on, as far as they are installed. */
 export function foldersOfPackages(packages: readonly string[]): string[] {
   const folders = new Set<string>();
@@ -62,10 +71,10 @@ export function foldersOfPackages(packages: readonly string[]): string[] {
     const folder = path.join('node_modules', name);
     if (folders.has(folder) || !existsSync(folder)) continue;
     folders.add(folder);
-    const { dependencies = {}, optionalDependencies = {} } = JSON.parse(
-      readFileSync(path.join(folder, 'package.json'), 'utf8'),
-    ) as Partial<Record<'dependencies' | 'optionalDependencies', Record<string, string>>>;
-    open.push(...Object.keys({ ...dependencies, ...optionalDependencies }));
+    const described = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8')) as PackageFile;
+    const { dependencies, optionalDependencies, peerDependencies = {}, peerDependenciesMeta } = described;
+    const peers = Object.keys(peerDependencies).filter((peer) => !peerDependenciesMeta?.[peer]?.optional);
+    open.push(...Object.keys({ ...dependencies, ...optionalDependencies }), ...peers);
   }
   return [...folders];
 }
