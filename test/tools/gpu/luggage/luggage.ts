@@ -105,7 +105,7 @@ export function writeTar(file: string, paths: readonly string[], root = '.'): vo
   execFileSync('tar', ['-c', ...same, ...small, '-f', file, '-C', root, ...paths]);
 }
 
-/** Returns the compressed archive. It is kept for the next luggage, because xz needs minutes for the provider. */
+/** Returns the compressed archive. It is kept for the next luggage, because xz needs minutes for modules. */
 function compressed(paths: readonly string[], root: string, staged: string): Buffer {
   const tar = path.join(staged, 'tar');
   writeTar(tar, paths, root);
