@@ -1,3 +1,4 @@
+import type { DrawnToken, DrawRequest } from './device-draws.ts';
 import type { SparseLogits } from './sparse-logits.ts';
 
 /** The engine's interface to a model: rows of tokens in, logits out. runner/ has it over ONNX Runtime. */
@@ -47,11 +48,24 @@ export interface DecodeBatch {
    * Absent = all do. Only for runners with `sparse`.
    */
   readonly coldness?: readonly (number | null)[] | undefined;
+  /**
+   * By row: the token that the device is to draw; null = a sampler draws it. Only for runners with `sparse`
+   * that draw.
+   */
+  readonly draws?: readonly (DrawRequest | null)[] | undefined;
+}
+
+/** What runs draw from rows that stay on the device. */
+export interface DrawnRows {
+  /** Returns what the last run has drawn from a row; null if a sampler must draw. */
+  drawn(row: Float32Array): DrawnToken | null;
 }
 
 /** Logits of decode runs that stay on the device until a sampler asks for them. */
 export interface SparseRows {
   readonly logits: SparseLogits;
+  /** Null or absent = runs take no `draws`. */
+  readonly draws?: DrawnRows | null;
   /** Brings the blocks that samplers have asked for. Returns false if they have asked for none. */
   fetchWanted(): boolean;
   /** Brings the rest of a row. Does nothing if it is whole, or no row of the last run. */

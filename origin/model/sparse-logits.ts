@@ -65,11 +65,23 @@ export class SparseLogits {
     this.#states[row] = SPARSE;
   }
 
-  /** Returns the index of a sparse row; −1 if all of the row is in main memory. */
-  indexOf({ buffer, byteOffset }: Float32Array): number {
+  /** Begins a row of which the device brings nothing until it is completed. */
+  beginAbsent(row: number): void {
+    this.#view(row).present.fill(ABSENT);
+    this.#states[row] = SPARSE;
+  }
+
+  /** Returns the index of a row of the memory; −1 if it is none. */
+  rowOf({ buffer, byteOffset }: Float32Array): number {
     if (buffer !== this.memory.buffer) return -1;
     const row = (byteOffset - this.memory.byteOffset) / (4 * this.vocabularySize);
-    return Number.isInteger(row) && row < this.rows && this.#states[row] !== WHOLE ? row : -1;
+    return Number.isInteger(row) && row >= 0 && row < this.rows ? row : -1;
+  }
+
+  /** Returns the index of a sparse row; −1 if all of the row is in main memory. */
+  indexOf(logits: Float32Array): number {
+    const row = this.rowOf(logits);
+    return row >= 0 && this.#states[row] !== WHOLE ? row : -1;
   }
 
   /** Returns what is known of a sparse row; null if all of the row is in main memory. */

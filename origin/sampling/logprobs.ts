@@ -1,4 +1,5 @@
 import { LOWEST_LOGPROB, type LogprobRow } from '@continuo/shared/logprob.ts';
+import type { DrawnToken } from '../model/device-draws.ts';
 import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
 import { insertLargest, kthMaximum } from './largest.ts';
 import type { SamplerWorkspace } from './workspace.ts';
@@ -38,6 +39,12 @@ export function tokenLogprob(
   const listed: [number, number][] = [];
   for (const token of ids) listed.push([token, logprobOf(token)]);
   return { logprob: logprobOf(id), top: listed };
+}
+
+/** The same as `tokenLogprob` for a token that a device has drawn. */
+export function drawnLogprobs({ logit, normalizer, top }: NonNullable<DrawnToken['scores']>): TokenLogprobs {
+  const logprobOf = (of: number): number => Math.max(LOWEST_LOGPROB, Math.fround(of - normalizer));
+  return { logprob: logprobOf(logit), top: top.map(([id, of]) => [id, logprobOf(of)] as const) };
 }
 
 /** Returns ln Σ e^z of the workspace's row. */

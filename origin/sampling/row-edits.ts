@@ -1,8 +1,12 @@
 import { BLOCK_SIZE, type SparseRow } from '../model/sparse-logits.ts';
+import type { LogitEdits } from './logit-edits.ts';
 import { isIn } from './masked-copy.ts';
 
+/** Edits keep logits within ±this: an infinity would make probabilities NaN, or forbid the token. */
+const MAX_FLOAT32 = 3.4028234663852886e38;
+
 /** A row of logits with single numbers changed, without a copy of it. One object serves all rows. */
-export class RowEdits {
+export class RowEdits implements LogitEdits {
   /** Ids of the changed logits: the first `count`, in no order. */
   readonly ids: Int32Array;
   count = 0;
@@ -35,6 +39,29 @@ export class RowEdits {
 
   get(id: number): number {
     return this.#changedIn[id] === this.#round ? this.#values[id]! : this.#row[id]!;
+  }
+
+  forbid(id: number): void {
+    this.set(id, Number.NEGATIVE_INFINITY);
+  }
+
+  add(id: number, amount: number): void {
+    this.set(id, this.get(id) + amount);
+  }
+
+  repeat(id: number, penalty: number): void {
+    const logit = this.get(id);
+    // A penalty near 0 rewards without limit, but a logit must stay finite.
+    this.set(id, logit > 0 ? Math.min(logit / penalty, MAX_FLOAT32) : logit * penalty);
+  }
+
+  subtract(id: number, amount: number): void {
+    this.set(id, this.get(id) - amount);
+  }
+
+  lower(id: number, amount: number): void {
+    const logit = this.get(id);
+    if (logit >= -MAX_FLOAT32) this.set(id, Math.max(logit - amount, -MAX_FLOAT32));
   }
 
   /** Rounds to float32; ignores ids beyond the row, and those that may not come. */

@@ -1,5 +1,7 @@
+import type { DrawRequest } from '../model/device-draws.ts';
 import type { SparseRow } from '../model/sparse-logits.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
+import type { LogitEdits } from './logit-edits.ts';
 import type { LogitProcessor } from './logits/processor.ts';
 import { LOGIT_PROCESSORS } from './logits/processors.ts';
 import { bitSetOf, copyMasked } from './masked-copy.ts';
@@ -110,9 +112,33 @@ export class Sampler {
   ): RowEdits {
     const { edits } = this.#workspace;
     edits.begin(logits, sparse, mask);
-    for (const id of forbidden) edits.set(id, Number.NEGATIVE_INFINITY);
-    for (const processor of this.#processors) processor.apply(edits, history);
+    this.#applyTo(edits, history, forbidden);
     this.#edits = edits.count;
     return edits;
+  }
+
+  /**
+   * Returns what a device needs to draw the next token; null if it cannot.
+   * @param mask as `restrict` returns it; not modified before the device has drawn
+   * @param listed how many of the most likely tokens to list; null = no logprobs
+   */
+  request(
+    history: TokenHistory,
+    step: number,
+    mask: Uint32Array | null,
+    forbidden: readonly number[],
+    listed: number | null,
+  ): DrawRequest | null {
+    const draw = this.draw.requestAt(step);
+    if (draw === null) return null;
+    const { editList } = this.#workspace;
+    editList.begin(mask);
+    this.#applyTo(editList, history, forbidden);
+    return { ...draw, listed, mask, edits: editList.take() };
+  }
+
+  #applyTo(edits: LogitEdits, history: TokenHistory, forbidden: readonly number[]): void {
+    for (const id of forbidden) edits.forbid(id);
+    for (const processor of this.#processors) processor.apply(edits, history);
   }
 }

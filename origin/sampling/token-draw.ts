@@ -1,4 +1,6 @@
+import { type DrawRequest, MAX_DRAWN_TOP_K } from '../model/device-draws.ts';
 import type { SparseRow } from '../model/sparse-logits.ts';
+import { PROBABILITY_RESOLUTION } from './candidates.ts';
 import { dynamicTemperature } from './dynamic-temperature.ts';
 import { type DrawParameters, MIN_TEMPERATURE } from './parameters.ts';
 import { DRAW_TOKEN, type DrawIdentity, DrawSource } from './rng.ts';
@@ -56,6 +58,29 @@ export class TokenDraw {
     if (temperature < MIN_TEMPERATURE) return 1;
     const readsAll = typicalP < 1 || topNSigma > 0 || dynatempRange > 0 || this.#mirostat !== null;
     return readsAll || this.#excludesInRow ? null : 1 / temperature;
+  }
+
+  /** Returns what a device needs to draw the token of a step; null if it has no such draws. */
+  requestAt(step: number): Omit<DrawRequest, 'edits' | 'mask' | 'listed'> | null {
+    const { temperature, topK, topP, minP, minKeep } = this.parameters;
+    const isGreedy = temperature < MIN_TEMPERATURE;
+    if (!isGreedy && !this.#suitsDevice) return null;
+    return {
+      isGreedy,
+      coldness: isGreedy ? 1 : 1 / temperature,
+      uniform: isGreedy ? 0 : this.#draws.uniform(step, DRAW_TOKEN),
+      topK,
+      share: topP < 1 ? topP - PROBABILITY_RESOLUTION : 1,
+      ratio: minP * (1 - PROBABILITY_RESOLUTION),
+      minKeep,
+    };
+  }
+
+  get #suitsDevice(): boolean {
+    const { topK, minKeep, typicalP, topNSigma, dynatempRange, xtcProbability } = this.parameters;
+    const isListed = topK > 0 && Math.max(topK, minKeep) <= MAX_DRAWN_TOP_K;
+    if (!isListed && (topK > 0 || minKeep > 1)) return false;
+    return typicalP >= 1 && topNSigma <= 0 && dynatempRange === 0 && xtcProbability <= 0 && !this.#mirostat;
   }
 
   /**

@@ -1,5 +1,6 @@
 import { Candidates } from './candidates.ts';
 import type { Breaker, Breakers } from './dry-breakers.ts';
+import { EditList } from './edit-list.ts';
 import type { SimdKernel } from './kernel/simd-kernel.ts';
 import { isLargeVocabulary, Row } from './row.ts';
 import { RowEdits } from './row-edits.ts';
@@ -26,6 +27,7 @@ export class SamplerWorkspace {
   /** What is known of a request's sequence breakers, which all its sequences share. */
   readonly breakers = new WeakMap<readonly Breaker[], Breakers>();
   #lengthBuffer = new Int32Array(0);
+  #editList: EditList | null = null;
 
   /**
    * @param kernel reads rows in place that come from its memory, and copies others
@@ -44,6 +46,12 @@ export class SamplerWorkspace {
     this.keys = new Float64Array(vocabularySize);
     this.ids = new Int32Array(vocabularySize);
     this.longestRepeat = new Int32Array(vocabularySize);
+  }
+
+  /** What logits processors change in a row that is on a device. */
+  get editList(): EditList {
+    this.#editList ??= new EditList(this.vocabularySize);
+    return this.#editList;
   }
 
   /** At least `count` numbers, one per position of a history; grows by doubling to the longest one seen. */

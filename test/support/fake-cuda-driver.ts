@@ -1,12 +1,12 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
  * A CUDA driver whose card is the main memory. It demands what a real one does or may do: a current context,
  * page-locked host memory, pitches of at least the width. Copies and kernels run only when their stream is
- * waited for. The kernels are those of block-kernels.ts, written plainly.
+ * waited for. The kernels are those of logit-blocks.ptx, written plainly, and draw-tokens.cu itself.
  */
 const LIBRARY = `
   #include <math.h>
@@ -171,8 +171,11 @@ const LIBRARY = `
         host[row * vocabulary + id] = logits[row * vocabulary + id];
     }
   }
+  void draw_on_cpu(unsigned columns, const uint64_t *arguments);
+  static void draw_tokens(unsigned columns, unsigned rows, const Arguments a) { draw_on_cpu(columns, a); }
   static const Kernel kernels[] = {
     {"block_maxima", 256, 4, block_maxima}, {"block_sums", 256, 7, block_sums}, {"fetch_blocks", 128, 4, fetch_blocks},
+    {"draw_tokens", 1024, 6, draw_tokens},
   };
   int cuModuleLoadData(size_t *module, const char *text) {
     if (!depth) return NO_CONTEXT;
@@ -183,7 +186,7 @@ const LIBRARY = `
   }
   int cuModuleUnload(size_t module) { if (!depth || module != 0x6000) return INVALID; modules--; return 0; }
   int cuModuleGetFunction(const Kernel **function, size_t module, const char *name) {
-    for (int i = 0; i < 3; i++) if (module == 0x6000 && !strcmp(kernels[i].name, name)) {
+    for (int i = 0; i < 4; i++) if (module == 0x6000 && !strcmp(kernels[i].name, name)) {
       *function = kernels + i;
       return 0;
     }
@@ -231,13 +234,73 @@ const LIBRARY = `
   }
 `;
 
+/**
+ * What draw-tokens.cu needs on the CPU: a thread block whose threads run one after the other, each up to the
+ * next barrier.
+ */
+const THREADS = `
+  #include <math.h>
+  #include <stdint.h>
+  #include <ucontext.h>
+  #define THREADS 64
+  #define DEVICE static
+  #define SHARED_CODE static
+  #define KERNEL static void
+  #define SHARED static
+  #define SYNC() swapcontext(contexts + thread, &scheduler)
+  #define THREAD thread
+  #define ENTRY entry
+  #define ADD(address, value) add_to(address, value)
+  #define add_to(address, value) (*(address) += (value), *(address) - (value))
+  #define min(a, b) ((a) < (b) ? (a) : (b))
+  #define max(a, b) ((a) > (b) ? (a) : (b))
+  static ucontext_t scheduler, contexts[THREADS];
+  static char stacks[THREADS][65536];
+  static int thread, entry, running[THREADS];
+`;
+
+const RUN_THREADS = `
+  static const uint64_t *given;
+  static void run_thread(void) {
+    draw_tokens(
+      (float *)given[0], (const Request *)given[1], (Edit *)given[2], (const unsigned *)given[3], (Result *)given[4],
+      given[5]
+    );
+    running[thread] = 0;
+  }
+  void draw_on_cpu(unsigned columns, const uint64_t *arguments) {
+    given = arguments;
+    for (entry = 0; entry < (int)columns; entry++) {
+      for (int i = 0; i < THREADS; i++) {
+        getcontext(contexts + i);
+        contexts[i].uc_stack.ss_sp = stacks[i];
+        contexts[i].uc_stack.ss_size = sizeof stacks[i];
+        contexts[i].uc_link = &scheduler;
+        makecontext(contexts + i, run_thread, 0);
+        running[i] = 1;
+      }
+      for (int left = 1; left;) {
+        left = 0;
+        for (thread = 0; thread < THREADS; thread++) {
+          if (running[thread]) swapcontext(&scheduler, contexts + thread);
+          left += running[thread];
+        }
+      }
+    }
+  }
+`;
+
+const DRAW_KERNEL = new URL('../../origin/model/runner/kernels/draw-tokens.cu', import.meta.url);
+
 export const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0;
 
 /** Builds the library in a new folder and returns both. */
 export function buildFakeCudaDriver(): { readonly folder: string; readonly file: string } {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-fake-driver-'));
   writeFileSync(join(folder, 'driver.c'), LIBRARY);
+  writeFileSync(join(folder, 'draws.c'), `${THREADS}${readFileSync(DRAW_KERNEL, 'utf8')}${RUN_THREADS}`);
   const file = join(folder, 'libcuda.so.1');
-  execFileSync('cc', ['-shared', '-fPIC', '-o', file, join(folder, 'driver.c'), '-lm']);
+  const sources = ['driver.c', 'draws.c'].map((name) => join(folder, name));
+  execFileSync('cc', ['-O1', '-shared', '-fPIC', '-o', file, ...sources, '-lm']);
   return { folder, file };
 }

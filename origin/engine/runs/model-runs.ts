@@ -77,11 +77,13 @@ export class ModelRuns {
       requests: sequences.flatMap((sequence) => sequence?.request ?? []),
       start: () => {
         this.#clock.enter(run);
-        return this.#runner.decode({ ...batch, coldness: this.#coldness(sequences) }, run?.stop.signal);
+        const draws = this.#draws(sequences);
+        const coldness = this.#coldness(sequences, draws);
+        return this.#runner.decode({ ...batch, coldness, draws }, run?.stop.signal);
       },
       postprocess: (logits, now) => {
         if (run) run.stoppedBy = null;
-        this.#drawInPool(sequences, logits);
+        this.#drawInPool(this.#offerDrawn(sequences, logits), logits);
         let tokens = 0;
         let at = parts.size > 1 ? this.#now() : 0;
         for (const { sequence, row } of inTurn(sequences)) {
@@ -105,12 +107,32 @@ export class ModelRuns {
     };
   }
 
+  /** Returns the tokens that the device is to draw; undefined if none. */
+  #draws(sequences: readonly (Sequence | null)[]): DecodeBatch['draws'] {
+    if (!this.#runner.sparse?.draws) return undefined;
+    const draws = sequences.map((sequence) => sequence && this.#requests.drawRequest(sequence));
+    return draws.some((draw) => draw !== null) ? draws : undefined;
+  }
+
   /** Returns which rows may be sparse; undefined if none. */
-  #coldness(sequences: readonly (Sequence | null)[]): DecodeBatch['coldness'] {
-    if (this.#pool === null || !this.#runner.sparse) return undefined;
+  #coldness(sequences: readonly (Sequence | null)[], draws: DecodeBatch['draws']): DecodeBatch['coldness'] {
+    if (!this.#runner.sparse || (this.#pool === null && draws === undefined)) return undefined;
     // Rows of no sequence count as sparse, because nothing of them is needed.
-    const coldness = sequences.map((sequence) => (sequence === null ? 1 : sequence.coldness));
+    const coldness = sequences.map((sequence, row) =>
+      sequence === null || draws?.[row] ? 1 : this.#pool && sequence.coldness,
+    );
     return sequences.some((sequence, row) => sequence && coldness[row] !== null) ? coldness : undefined;
+  }
+
+  /** Gives sequences the tokens that the device has drawn. Returns the others by row. */
+  #offerDrawn(sequences: readonly (Sequence | null)[], logits: Float32Array): readonly (Sequence | null)[] {
+    const draws = this.#runner.sparse?.draws;
+    if (!draws) return sequences;
+    return sequences.map((sequence, row) => {
+      const drawn = sequence && draws.drawn(this.#row(logits, row));
+      sequence?.offer(drawn);
+      return drawn === null ? sequence : null;
+    });
   }
 
   /** Draws the tokens of several sequences on several threads. */

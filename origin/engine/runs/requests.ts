@@ -1,5 +1,6 @@
 import { bugTrace } from '@continuo/shared/error-details.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
+import type { DrawRequest } from '../../model/device-draws.ts';
 import { type LogitRows, RuntimeFault } from '../../model/model-runner.ts';
 import { InvalidLogitsError, NoCandidatesError } from '../../sampling/argmax.ts';
 import type { KvCopy } from '../kv/pending-copies.ts';
@@ -87,6 +88,15 @@ export class Requests {
     prefill.startedAt = now;
     if (request.hasStarted(promptIndex)) return;
     this.#outbox.add(request.submission.requestId, request.start(promptIndex, cachedTokens, now));
+  }
+
+  /** Returns what a device needs to draw a sequence's next token; null if it cannot. */
+  drawRequest(sequence: Sequence): DrawRequest | null {
+    let request: DrawRequest | null = null;
+    this.#attempt(sequence.request, () => {
+      request = sequence.drawRequest();
+    });
+    return request;
   }
 
   /** Adds a sequence's next draw to the sampler pool; `advance` must follow. False: it needs more logits. */

@@ -1,3 +1,4 @@
+import type { DrawRequest } from '../../model/device-draws.ts';
 import { bytesOf } from '../../tokenizer/token-bytes.ts';
 import type { PromptSnapshots } from '../kv/state-snapshots.ts';
 import { BannedPhrases } from '../text/banned-phrases.ts';
@@ -83,6 +84,10 @@ class RewindingSequence extends Sequence {
 
   #bannedAt(position: number): readonly number[] {
     return this.#bans.at(position, this.length === 0);
+  }
+
+  override drawRequest(): DrawRequest | null {
+    return this.#behind > 0 ? null : super.drawRequest();
   }
 
   override submitDraw(logits: Float32Array): boolean {

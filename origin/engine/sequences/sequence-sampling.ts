@@ -2,9 +2,10 @@ import type { GrammarWork } from '@continuo/grammar/grammar-work.ts';
 import { type Constraint, UnfinishedWork } from '@continuo/grammar/runtime/constraint.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { nullOn } from '@continuo/shared/null-on.ts';
+import type { DrawnToken, DrawRequest } from '../../model/device-draws.ts';
 import type { SparseRows } from '../../model/model-runner.ts';
 import { NoCandidatesError } from '../../sampling/argmax.ts';
-import { type TokenLogprobs, tokenLogprob } from '../../sampling/logprobs.ts';
+import { drawnLogprobs, type TokenLogprobs, tokenLogprob } from '../../sampling/logprobs.ts';
 import { wordsOf } from '../../sampling/masked-copy.ts';
 import type { SamplerPool } from '../../sampling/pool/sampler-pool.ts';
 import { Sampler } from '../../sampling/sampler.ts';
@@ -59,6 +60,8 @@ export class SequenceSampling {
   readonly #choices: number;
   /** The pool's handle of the next token's draw; −1 = none. */
   #draw = -1;
+  /** The next token, if a device has drawn it. */
+  #drawn: DrawnToken | null = null;
   #units = 0;
 
   constructor({ request, promptIndex, firstChoice, choices }: QueuedSequence, context: SamplingContext) {
@@ -113,6 +116,23 @@ export class SequenceSampling {
   }
 
   /**
+   * Returns what a device needs to draw the next token; null if it cannot.
+   * @throws ApiError if the grammar allows no token
+   */
+  drawRequest({ history, step, mayEnd, forbidden }: TokenPlace): DrawRequest | null {
+    if (!this.#suitsPool || this.mustWait) return null;
+    this.#mask ??= nullOn(UnfinishedWork, () => this.#findMask(mayEnd));
+    if (this.#mask === 'nothing' || (this.#mask === null && this.#constraint !== null)) return null;
+    const mask = this.#sampler.restrict(this.#mask);
+    return this.#sampler.request(history, step, mask, forbidden, this.#listedLogprobs);
+  }
+
+  /** Takes the token of the last request; null = the device could not draw it. */
+  offer(drawn: DrawnToken | null): void {
+    this.#drawn = drawn;
+  }
+
+  /**
    * Adds the draw of the next token to the pool, if that suits it.
    * @param logits the row that `next` will get
    * @returns false if the device is to bring some logits first
@@ -128,8 +148,7 @@ export class SequenceSampling {
     const edits = sampler.edit(logits, history, forbidden, row, mask);
     const isHere = mask === null || row === null || row.askMasked(mask);
     if (!isHere || !edits.isComplete) return false;
-    const topLogprobs = this.#wantsLogprobs ? (this.#request.submission.topLogprobs ?? 0) : null;
-    this.#draw = pool.add(sampler.draw, logits, edits, step, topLogprobs);
+    this.#draw = pool.add(sampler.draw, logits, edits, step, this.#listedLogprobs);
     return true;
   }
 
@@ -140,9 +159,15 @@ export class SequenceSampling {
    * @throws UnfinishedWork if the token has to wait for a later step
    */
   next(logits: Float32Array, place: TokenPlace): SampledToken | null {
-    const sampled = this.#takeFromPool() ?? this.#sample(logits, place);
+    const sampled = this.#takeFromDevice() ?? this.#takeFromPool() ?? this.#sample(logits, place);
     this.#mask = null;
     return sampled;
+  }
+
+  #takeFromDevice(): SampledToken | null {
+    const drawn = this.#drawn;
+    this.#drawn = null;
+    return drawn && { id: drawn.id, logprobs: drawn.scores && drawnLogprobs(drawn.scores), healed: NO_BYTES };
   }
 
   #takeFromPool(): SampledToken | null {
@@ -161,6 +186,11 @@ export class SequenceSampling {
     this.#context.sparse?.complete(logits);
     const id = this.#sampler.sample(logits, history, step, mask, forbidden);
     return { id, logprobs: this.#logprobs(logits, id, this.#sampler.sampledRaw), healed: NO_BYTES };
+  }
+
+  /** How many of the most likely tokens to list; null = no logprobs. */
+  get #listedLogprobs(): number | null {
+    return this.#wantsLogprobs ? (this.#request.submission.topLogprobs ?? 0) : null;
   }
 
   get #wantsLogprobs(): boolean {

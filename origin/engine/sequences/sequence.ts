@@ -1,5 +1,6 @@
 import { UnfinishedWork } from '@continuo/grammar/runtime/constraint.ts';
 import type { EventOf, FinishReason } from '@continuo/shared/generation.ts';
+import type { DrawnToken, DrawRequest } from '../../model/device-draws.ts';
 import { TokenHistory } from '../../sampling/token-history.ts';
 import { type PromptSnapshots, StateSnapshots } from '../kv/state-snapshots.ts';
 import type { DecodeRow } from '../scheduling/step-plan.ts';
@@ -113,6 +114,17 @@ export class Sequence implements DecodeRow {
     const mayEnd = this.length >= this.request.submission.minTokens;
     const forbidden = mayEnd ? NONE : this.request.finishTokenIds;
     return { history: this.history, step: this.length, mayEnd, forbidden };
+  }
+
+  /** Returns what a device needs to draw the next token; null if it cannot. @throws ApiError */
+  drawRequest(): DrawRequest | null {
+    // The first token is sampled from the prompt's row.
+    return this.length === 0 ? null : this.sampling.drawRequest(this.place);
+  }
+
+  /** Takes what the device has drawn for the last request. */
+  offer(drawn: DrawnToken | null): void {
+    this.sampling.offer(drawn);
   }
 
   /** Adds the draw of the next token to the pool. False if it needs more logits first. */

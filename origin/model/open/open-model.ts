@@ -158,8 +158,7 @@ export async function openModel(
       try {
         const opened = await openOn({ ...chosen, graphs: true }, turns);
         const { runner } = opened.model;
-        const fault = runner instanceof GraphRunner ? runner.sparseFault : null;
-        if (fault !== null) graphWarning = `logits come to main memory as whole rows: ${fault}`;
+        if (runner instanceof GraphRunner) graphWarning = rowWarning(runner);
         return opened;
       } catch (error) {
         graphWarning = `without CUDA graphs: ${oneLine(error)}`;
@@ -173,6 +172,12 @@ export async function openModel(
     (line) => line !== null,
   );
   return { ...model, warning: warnings.join('; ') || null };
+}
+
+/** Says what a card with graphs leaves to the host, though it could do it; null if nothing. */
+function rowWarning({ sparseFault, drawFault }: GraphRunner): string | null {
+  if (sparseFault !== null) return `logits come to main memory as whole rows: ${sparseFault}`;
+  return drawFault && `tokens are drawn on the host: ${drawFault}`;
 }
 
 interface OpenedOnDevice {

@@ -77,10 +77,11 @@ export async function findJoinsPrompts(runner: ModelRunner): Promise<boolean> {
     return { slot, start: 0, tokens, logitsAt: Int32Array.of(length - 1) };
   });
   const never = new AbortController().signal;
-  const apart: number[] = [];
-  for (const prompt of prompts) apart.push(...(await runner.prefill(prompt, never)));
+  const apart = new Float32Array(prompts.length * vocabularySize);
+  for (const [row, prompt] of prompts.entries())
+    apart.set(await runner.prefill(prompt, never), row * vocabularySize);
   const together = await runner.prefillTogether(prompts, never);
-  return areClose(together, Float32Array.from(apart));
+  return areClose(together, apart);
 }
 
 /** Returns whether logits differ by rounding at most. */

@@ -8,6 +8,7 @@ import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import type { SparseLogits } from '../sparse-logits.ts';
 import { totalLengthOf } from './batch-inputs.ts';
+import { drawFault } from './check-draws.ts';
 import { sparseFault } from './check-sparse.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
@@ -108,6 +109,11 @@ export class DecodeGraphs {
     return this.#sparseFault;
   }
 
+  /** Why runs draw no tokens; null if they do. */
+  get drawFault(): string | null {
+    return this.#sparse?.drawFault ?? null;
+  }
+
   /** Returns the rows of the smallest graph of at least `rows` rows. */
   rowsFor(rows: number): number {
     for (const bound of this.#bindings.keys()) if (bound >= rows) return bound;
@@ -157,7 +163,8 @@ export class DecodeGraphs {
       unused.dispose();
       this.#ranges.delete(oldest);
     }
-    return this.#run(batch, () => session.run(binding), { firstRow: 0, rows, coldness: batch.coldness });
+    const { coldness, draws } = batch;
+    return this.#run(batch, () => session.run(binding), { firstRow: 0, rows, coldness, draws });
   }
 
   dispose(): void {
@@ -185,7 +192,15 @@ export class DecodeGraphs {
     this.#sparseFault = sparseFault(this.#sparse, (coldness) =>
       this.decode(batch, { firstRow: 0, rows, coldness }),
     );
-    if (this.#sparseFault !== null) this.#sparse = null;
+    if (this.#sparseFault === null) this.#checkDraws(this.#sparse, batch);
+    else this.#sparse = null;
+  }
+
+  #checkDraws(sparse: DeviceLogits, batch: DecodeBatch): void {
+    if (sparse.draws === null) return;
+    const { rows } = batch;
+    const fault = drawFault(sparse, (draws) => this.decode(batch, { firstRow: 0, rows, draws }));
+    if (fault !== null) sparse.refuseDraws(fault);
   }
 
   #run(
@@ -199,34 +214,43 @@ export class DecodeGraphs {
       this.#positions[row] = BigInt(positions[row]!);
       this.#lastPositions[row] = positions[row]!;
     }
-    const isSparse = this.#beginRows(asked);
+    const how = this.#beginRows(asked);
     const { host, device, bytes } = this.#inputs;
     copies.toDevice(host, device, bytes);
     run();
     const first = asked.firstRow * decoder.vocabularySize;
     const destination = logits.memory.subarray(first, first + asked.rows * decoder.vocabularySize);
     const setting = (part: number) => memory.at(device, (8 * 3 + 4 * part) * layout.slots);
-    if (isSparse) this.#sparse!.summarize(rows, { coldness: setting(1), whole: setting(2) });
-    else copies.toHost(this.#logits + BigInt(4 * first), destination);
+    if (how === 'whole') copies.toHost(this.#logits + BigInt(4 * first), destination);
+    if (how === 'sparse') this.#sparse!.summarize(rows, { coldness: setting(1), whole: setting(2) });
+    this.#sparse?.draw();
     return destination;
   }
 
-  /** Writes which rows are to be whole. Returns false if all are. */
-  #beginRows({ firstRow, coldness }: AskedRows): boolean {
+  /** Writes how each row is wanted. Returns how the rows come that the device does not draw from. */
+  #beginRows({ firstRow, rows, coldness, draws }: AskedRows): 'whole' | 'sparse' | 'none' {
     const { logits } = this.#options;
+    const sparse = this.#sparse;
     logits.clear();
-    if (this.#sparse === null || coldness === undefined) return false;
+    sparse?.beginRequests();
+    if (sparse === null || (coldness === undefined && draws === undefined)) return 'whole';
     this.#whole.fill(0);
     this.#coldness.fill(1);
-    for (const [index, ofRow] of coldness.entries()) {
+    let drawn = 0;
+    for (let index = 0; index < rows; index++) {
       const row = firstRow + index;
-      if (ofRow === null) this.#whole[row] = 1;
+      const request = draws?.[index] ?? null;
+      const ofRow = coldness?.[index] ?? null;
+      if (request !== null && sparse.request(row, request)) {
+        logits.beginAbsent(row);
+        drawn++;
+      } else if (ofRow === null) this.#whole[row] = 1;
       else {
         this.#coldness[row] = ofRow;
         logits.begin(row, ofRow);
       }
     }
-    return true;
+    return drawn === rows ? 'none' : 'sparse';
   }
 
   /** The number stays in main memory. */
@@ -260,7 +284,7 @@ export class DecodeGraphs {
 }
 
 /** The rows whose logits are wanted, and which of them may be sparse. */
-interface AskedRows extends Pick<DecodeBatch, 'rows' | 'coldness'> {
+interface AskedRows extends Pick<DecodeBatch, 'rows' | 'coldness' | 'draws'> {
   readonly firstRow: number;
 }
 

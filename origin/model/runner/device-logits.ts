@@ -1,10 +1,17 @@
-import type { SparseRows } from '../model-runner.ts';
+import { readFileSync } from 'node:fs';
+import type { DrawnToken, DrawRequest } from '../device-draws.ts';
+import type { DrawnRows, SparseRows } from '../model-runner.ts';
 import type { Pointer } from '../ort/bound-tensors.ts';
 import type { CudaCopies } from '../ort/cuda-copies.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import { BLOCK_SIZE, blocksOf, type SparseLogits, statisticsOf } from '../sparse-logits.ts';
-import { BLOCK_KERNELS, SUMMARY_BLOCKS, SUMMARY_THREADS } from './block-kernels.ts';
+import { DeviceDraws } from './device-draws.ts';
 
+const KERNELS = new URL('./kernels/logit-blocks.ptx', import.meta.url);
+/** Threads of `block_maxima` and `block_sums`; each warp of 32 takes a block of logits. */
+const SUMMARY_THREADS = 256;
+/** Blocks of logits that one of their thread blocks takes. */
+const SUMMARY_BLOCKS = SUMMARY_THREADS / 32;
 const KERNEL_THREADS = {
   block_maxima: SUMMARY_THREADS,
   block_sums: SUMMARY_THREADS,
@@ -31,7 +38,7 @@ interface RowSettings {
 }
 
 /** Summarizes rows of logits on a CUDA card, and brings their blocks to main memory. */
-export class DeviceLogits implements SparseRows {
+export class DeviceLogits implements SparseRows, DrawnRows {
   readonly logits: SparseLogits;
   readonly #options: DeviceLogitsOptions;
   readonly #kernels: ReturnType<typeof loadKernels>;
@@ -39,6 +46,11 @@ export class DeviceLogits implements SparseRows {
   /** Bytes of a row's statistics. */
   readonly #rowBytes: number;
   readonly #vocabulary: bigint;
+  #draws: DeviceDraws | null;
+  /** Why the device does not draw; null if it does. */
+  #drawFault: string | null = null;
+  /** By row: its request of the last run. */
+  readonly #requests = new Map<number, number>();
 
   constructor(options: DeviceLogitsOptions) {
     const { memory, copies, logits } = options;
@@ -48,6 +60,56 @@ export class DeviceLogits implements SparseRows {
     this.#statistics = memory.allocate(this.#rowBytes * logits.rows);
     this.#kernels = loadKernels(copies);
     this.#vocabulary = BigInt(logits.vocabularySize);
+    const { rows, vocabularySize } = logits;
+    const { device } = options;
+    try {
+      this.#draws = new DeviceDraws({ memory, copies, logits: device, rows, vocabularySize });
+    } catch (error) {
+      this.#draws = null;
+      this.#drawFault = (error as Error).message;
+    }
+  }
+
+  get draws(): DrawnRows | null {
+    return this.#draws && this;
+  }
+
+  get drawFault(): string | null {
+    return this.#drawFault;
+  }
+
+  /** Samplers draw all tokens from now on. */
+  refuseDraws(fault: string): void {
+    this.#draws = null;
+    this.#drawFault = fault;
+  }
+
+  /** Asks for the token of a row. Returns false if a sampler must draw it. */
+  request(row: number, request: DrawRequest): boolean {
+    const index = this.#draws?.add(row, request) ?? -1;
+    if (index < 0) return false;
+    this.#requests.set(row, index);
+    return true;
+  }
+
+  /** Forgets the requests of the last run. */
+  beginRequests(): void {
+    this.#requests.clear();
+    this.#draws?.begin();
+  }
+
+  /** Draws what was asked for. Rows for which the device could not come as a whole. */
+  draw(): void {
+    if (this.#requests.size === 0) return;
+    this.#draws!.run();
+    for (const [row, index] of this.#requests) {
+      if (this.#draws!.token(index) === null) this.#fetch(this.logits.listRest(row));
+    }
+  }
+
+  drawn(row: Float32Array): DrawnToken | null {
+    const index = this.#requests.get(this.logits.rowOf(row));
+    return index === undefined ? null : (this.#draws?.token(index) ?? null);
   }
 
   /**
@@ -90,4 +152,4 @@ export class DeviceLogits implements SparseRows {
   }
 }
 
-const loadKernels = (copies: CudaCopies) => copies.load(BLOCK_KERNELS, KERNEL_THREADS);
+const loadKernels = (copies: CudaCopies) => copies.load(readFileSync(KERNELS, 'utf8'), KERNEL_THREADS);

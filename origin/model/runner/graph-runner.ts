@@ -59,6 +59,11 @@ export class GraphRunner implements ModelRunner {
     return this.#parts.graphs.sparseFault;
   }
 
+  /** Why decode runs draw no tokens; null if they do. */
+  get drawFault(): string | null {
+    return this.#parts.graphs.drawFault;
+  }
+
   /** Call once before prompts and after the largest runs: a capture cannot allocate. @throws Error */
   capture(): void {
     this.#guard.requireIdle();
@@ -68,12 +73,12 @@ export class GraphRunner implements ModelRunner {
 
   decode(batch: DecodeBatch): Float32Array {
     this.#guard.requireIdle();
-    const { firstSlot, rows, coldness } = batch;
+    const { firstSlot, rows, coldness, draws } = batch;
     const { graphs } = this.#parts;
     const graphRows = graphs.rowsFor(firstSlot + rows);
     const suits = this.#captured && graphRows <= 2 * rows;
     const logits = suits
-      ? graphs.decode(this.#idle.widened(batch, graphRows), { firstRow: firstSlot, rows, coldness })
+      ? graphs.decode(this.#idle.widened(batch, graphRows), { firstRow: firstSlot, rows, coldness, draws })
       : graphs.decodeOrdinary(batch);
     this.#idle.decoded(batch);
     return logits;

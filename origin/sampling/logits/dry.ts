@@ -1,7 +1,7 @@
 import { type Breaker, Breakers, LatestBreaker } from '../dry-breakers.ts';
 import type { TokenHistory } from '../token-history.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
-import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
+import type { LogitProcessorFactory } from './processor.ts';
 
 /** ln of the largest float32: limits the penalty's growth. */
 const MAX_LOG = 88.7228391;
@@ -45,10 +45,7 @@ export const dry: LogitProcessorFactory = (parameters, tokenBytes, workspace) =>
         const excess = longestRepeat[id]! - 1 - dryAllowedLength;
         longestRepeat[id] = 0;
         if (breakers.areIn(id)) continue;
-        const logit = logits.get(id);
-        const penalised = logit - dryMultiplier * dryBase ** Math.min(excess, maxExcess);
-        // A penalty never forbids a token.
-        if (logit >= -MAX_FLOAT32) logits.set(id, Math.max(penalised, -MAX_FLOAT32));
+        logits.lower(id, dryMultiplier * dryBase ** Math.min(excess, maxExcess));
       }
     },
   };

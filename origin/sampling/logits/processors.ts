@@ -1,6 +1,6 @@
 import type { TokenHistory } from '../token-history.ts';
 import { dry } from './dry.ts';
-import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
+import type { LogitProcessorFactory } from './processor.ts';
 
 /** Forbids the last token of a bad word if the history ends with the tokens before it (vLLM's bad_words). */
 const badWords: LogitProcessorFactory = ({ badTokens: words = [] }) => {
@@ -8,7 +8,7 @@ const badWords: LogitProcessorFactory = ({ badTokens: words = [] }) => {
   return {
     apply(logits, history) {
       for (const tokens of words) {
-        if (endsWithAllButLast(history, tokens)) logits.set(tokens.at(-1)!, Number.NEGATIVE_INFINITY);
+        if (endsWithAllButLast(history, tokens)) logits.forbid(tokens.at(-1)!);
       }
     },
   };
@@ -27,7 +27,8 @@ const logitBias: LogitProcessorFactory = ({ logitBias }) => {
   return {
     apply(logits) {
       for (const [id, bias] of logitBias) {
-        logits.set(id, bias === null ? Number.NEGATIVE_INFINITY : logits.get(id) + bias);
+        if (bias === null) logits.forbid(id);
+        else logits.add(id, bias);
       }
     },
   };
@@ -42,13 +43,7 @@ const repetition: LogitProcessorFactory = ({ repetitionPenalty, repeatLastN }) =
   return {
     apply(logits, history) {
       const { distinct, ids } = history.countsOver(repeatLastN);
-      for (let entry = 0; entry < distinct; entry++) {
-        const id = ids[entry]!;
-        const logit = logits.get(id);
-        // A penalty near 0 rewards without limit, but a logit must stay finite.
-        const rewarded = Math.min(logit / repetitionPenalty, MAX_FLOAT32);
-        logits.set(id, logit > 0 ? rewarded : logit * repetitionPenalty);
-      }
+      for (let entry = 0; entry < distinct; entry++) logits.repeat(ids[entry]!, repetitionPenalty);
     },
   };
 };
@@ -68,7 +63,7 @@ const frequencyPresence: LogitProcessorFactory = (parameters) => {
       const occurrences = penaltyScope === 'all' ? counts.total : counts.generated;
       for (let entry = 0; entry < distinct; entry++) {
         const [id, count] = [ids[entry]!, occurrences[entry]!];
-        if (count > 0) logits.set(id, logits.get(id) - (count * frequencyPenalty + presencePenalty));
+        if (count > 0) logits.subtract(id, count * frequencyPenalty + presencePenalty);
       }
     },
   };

@@ -96,6 +96,7 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
   let runner: ModelRunner;
   const kernel = new SimdKernel(2);
   const counted = { decodes: 0, fetches: 0, completed: 0 };
+  const drawn = { asked: 0, tokens: 0 };
 
   beforeAll(() => {
     model = syntheticEngine({ vocabulary: VOCABULARY, contextLength: 128 });
@@ -109,26 +110,40 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
     model.remove();
   });
 
-  /** The runner, with NaN where the card has brought nothing. */
-  function observed(): ModelRunner {
+  /**
+   * The runner, with NaN where the card has brought nothing.
+   * @param draws whether the card draws tokens
+   */
+  function observed(draws: boolean): ModelRunner {
     const inner = runner.sparse!;
+    const counts = draws ? { decodes: 0, fetches: 0, completed: 0 } : counted;
     const sparse: SparseRows = {
       logits: inner.logits,
+      draws: draws
+        ? {
+            drawn: (row) => {
+              const token = inner.draws!.drawn(row);
+              drawn.tokens += Number(token !== null);
+              return token;
+            },
+          }
+        : null,
       fetchWanted: () => {
         const fetched = inner.fetchWanted();
-        counted.fetches += Number(fetched);
+        counts.fetches += Number(fetched);
         return fetched;
       },
       complete: (row) => {
-        counted.completed += Number(inner.logits.indexOf(row) >= 0);
+        counts.completed += Number(inner.logits.indexOf(row) >= 0);
         inner.complete(row);
       },
     };
     return changedRunner(runner, {
       sparse,
       decode: (batch) => {
+        drawn.asked += batch.draws?.filter((draw) => draw !== null).length ?? 0;
         if (batch.coldness !== undefined) {
-          counted.decodes++;
+          counts.decodes++;
           inner.logits.memory.subarray(0, SLOTS * VOCABULARY).fill(Number.NaN);
         }
         return runner.decode(batch);
@@ -136,14 +151,15 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
     });
   }
 
-  async function answers(requests: readonly Submission[], sparse: boolean) {
+  async function answers(requests: readonly Submission[], rows: 'whole' | 'sparse' | 'drawn') {
     const { tokenBytes, eosIds } = model.data;
     // One thread, which is never late: a late draw needs the whole row.
     const threads = { ...samplerThreads(2)!, threads: 1 };
-    const rows = runner.sparse!.logits.rows;
-    const pool = sparse ? new SamplerPool(kernel, VOCABULARY, threads, rows) : null;
+    const isWhole = rows === 'whole';
+    const pool = isWhole ? null : new SamplerPool(kernel, VOCABULARY, threads, runner.sparse!.logits.rows);
     const options = { kernel, pool, tokenBytes, eosIds, compile };
-    const driver = new Driver(sparse ? observed() : changedRunner(runner, { sparse: null }), options);
+    const used = isWhole ? changedRunner(runner, { sparse: null }) : observed(rows === 'drawn');
+    const driver = new Driver(used, options);
     for (const request of requests) driver.submit(request);
     // Grammars are compiled.
     await setImmediate();
@@ -165,8 +181,9 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
           }),
         ),
       );
-      const found = await answers(requests, true);
-      expect(JSON.parse(JSON.stringify(found))).toEqual(nearly(await answers(requests, false)));
+      const expected = nearly(await answers(requests, 'whole'));
+      expect(JSON.parse(JSON.stringify(await answers(requests, 'sparse')))).toEqual(expected);
+      expect(JSON.parse(JSON.stringify(await answers(requests, 'drawn')))).toEqual(expected);
     },
   );
 
@@ -184,8 +201,9 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
           ignoreEos: true,
         }),
       );
-      const found = await answers(requests, true);
-      expect(JSON.parse(JSON.stringify(found))).toEqual(nearly(await answers(requests, false)));
+      const expected = nearly(await answers(requests, 'whole'));
+      expect(JSON.parse(JSON.stringify(await answers(requests, 'sparse')))).toEqual(expected);
+      expect(JSON.parse(JSON.stringify(await answers(requests, 'drawn')))).toEqual(expected);
       expect(counted.decodes).toBeGreaterThanOrEqual(decodes + TOKENS - 1);
       expect(counted.completed).toBe(completed);
     },
@@ -196,5 +214,10 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
     expect(counted.fetches).toBeGreaterThan(counted.decodes / 2);
     expect(counted.fetches).toBeLessThanOrEqual(3 * counted.decodes);
     expect(counted.completed).toBeLessThan(counted.decodes / 10);
+  });
+
+  it('are drawn from on the card, nearly always if it is asked', () => {
+    expect(drawn.asked).toBeGreaterThan(1000);
+    expect(drawn.tokens).toBeGreaterThan(0.9 * drawn.asked);
   });
 });

@@ -30,8 +30,8 @@ it.runIf(hasCompiler)('context, stream and page-locked memory are given back wit
   await prefillPrompt(runner, 0, randomTokens(40, 1));
   const bytes = new Uint8Array(40 * runner.kvBytes.positionBytes);
   runner.kvBytes.read(0, 0, 40, bytes);
-  // A module, two contexts, streams and buffers, of KV and of inputs, and the logits.
-  expect(live()).toBe(8);
+  // Two modules, contexts and streams, and three buffers, of KV, inputs and draws, and the logits.
+  expect(live()).toBe(10);
   runner.dispose();
   expect(live()).toBe(0);
 });
