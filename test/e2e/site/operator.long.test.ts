@@ -83,6 +83,13 @@ test('an operator deletes a plan by its name and finds that in the audit log, on
   expect(await violations()).toEqual([]);
 
   const width = () => page.evaluate(() => document.documentElement.scrollWidth);
+  const lines = () =>
+    page
+      .getByRole('navigation', { name: 'Views' })
+      .getByRole('link')
+      .evaluateAll((links) => new Set(links.map((one) => one.getBoundingClientRect().top)).size);
+  await expect.poll(lines, { message: 'lines of views' }).toBe(1);
+  await expect.poll(width).toBe(390);
   for (const section of ['Prices', 'Upstreams', 'Tenants', 'Now', 'Audit log']) {
     await enter(page, link(page, section));
     await page.getByRole('heading', { level: 2 }).first().waitFor();
@@ -90,6 +97,13 @@ test('an operator deletes a plan by its name and finds that in the audit log, on
     expect(await violations(), section).toEqual([]);
     await expect.poll(width).toBe(390);
   }
+  const places = await page
+    .locator('form input')
+    .evaluateAll((inputs) =>
+      inputs.map((input) => `${input.getBoundingClientRect().left}, ${input.clientWidth}`),
+    );
+  expect(places.length).toBeGreaterThan(4);
+  expect(new Set(places).size, 'fields in one column').toBe(1);
   await typeInto(page, page.getByLabel('Find'), 'walk-');
   await page.keyboard.press('Enter');
   await page.getByRole('cell', { name: 'removePlan' }).waitFor();

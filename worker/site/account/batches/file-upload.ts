@@ -21,7 +21,7 @@ export interface UploadRun {
   readonly account: Account;
   readonly file: File;
   readonly progress: UploadProgress;
-  /** Takes the bytes that were sent so far. */
+  /** Takes the bytes that were sent so far; after a fault, those that the server keeps. */
   readonly onSent: (bytes: number) => void;
   readonly signal: AbortSignal;
 }
@@ -46,7 +46,13 @@ export async function uploadFile(run: UploadRun): Promise<string> {
     onSent(Math.min(start, file.size));
     if (start >= file.size) break;
     const part = file.slice(start, start + PART_BYTES);
-    progress.parts.push(await sendPart(run, `${path}/parts`, part, (sent) => onSent(start + sent)));
+    try {
+      progress.parts.push(await sendPart(run, `${path}/parts`, part, (sent) => onSent(start + sent)));
+    } catch (thrown) {
+      // The whole part will be sent again.
+      onSent(start);
+      throw thrown;
+    }
   }
   const body = { part_ids: progress.parts };
   const done = await askJson<{ file: { id: string } }>(account, `${path}/complete`, { body, signal });

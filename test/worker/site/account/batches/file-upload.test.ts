@@ -70,9 +70,11 @@ test('a file is sent in parts of 8 MiB, with its progress', async () => {
 });
 
 test('an upload that breaks at 60 % continues with the part that is missing', async () => {
-  const { run, sent } = start();
+  const { run, sent, told } = start();
   const sizes = serveParts([200, 0]);
   await expect(uploadFile(run)).rejects.toMatchObject({ kind: 'unreachable' });
+  // Of the second part, nothing is kept: it broke at 12 MiB, or 60 %.
+  expect(told).toEqual([0, 4, 8, 12, 8]);
   expect(await uploadFile(run)).toBe('file-1');
   expect(sizes).toEqual([8 * MIB, 8 * MIB, 8 * MIB, 4 * MIB]);
   expect(sent.map(({ path }) => path)).toEqual(['/v1/uploads', '/v1/uploads/upload-1/complete']);
