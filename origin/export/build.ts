@@ -244,7 +244,7 @@ const writeJson = (path: string, value: unknown): void =>
  * Returns config.json of a built model. It is the published one, with the fields of a nested text_config
  * beside the others, and with the sizes that a published file may leave to its family.
  */
-function servedConfig(
+export function servedConfig(
   config: Readonly<Record<string, unknown>>,
   design: DecoderDesign,
 ): Record<string, unknown> {

@@ -31,8 +31,16 @@ export interface Matrix {
 /** A vector is a matrix of one column, so that parts of vectors can be chosen as rows. */
 export type Shape = 'matrix' | 'vector';
 
+/** Where the graph writer takes weights from. */
+export interface WeightSource {
+  /** @throws ModelError that names the tensor if it is missing or has other rows and columns */
+  open(weight: Weight, shape: Shape, rows: number, columns: number): Matrix;
+  /** Columns of the weight's first tensor. @throws ModelError if it is missing */
+  widthOf(weight: Weight): number;
+}
+
 /** Opens weights of a design and remembers which tensors were used. */
-export class MatrixReader {
+export class MatrixReader implements WeightSource {
   readonly #checkpoint: Checkpoint;
   readonly #storedName: (name: string) => string;
   readonly #used = new Set<string>();
@@ -54,7 +62,6 @@ export class MatrixReader {
     return sizes.reduce((sum, shape) => sum + shape.reduce((product, size) => product * size, 1), 0);
   }
 
-  /** @throws ModelError that names the tensor if it is missing or has other rows and columns */
   open(weight: Weight, shape: Shape, rows: number, columns: number): Matrix {
     const parts = weight.map((part) => this.#part(part, shape));
     const matrix = parts.length === 1 ? parts[0]! : stack(parts);
@@ -67,7 +74,6 @@ export class MatrixReader {
     );
   }
 
-  /** Columns of the weight's first tensor. @throws ModelError if it is missing */
   widthOf([part]: Weight): number {
     return this.#part(part!, 'matrix').columns;
   }

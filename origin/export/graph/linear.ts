@@ -1,6 +1,6 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import type { BlockFormat } from '../checkpoint/checkpoint.ts';
-import { blockSizes, type Matrix, type MatrixReader, stack, times } from '../checkpoint/matrix.ts';
+import { blockSizes, type Matrix, stack, times, type WeightSource } from '../checkpoint/matrix.ts';
 import type { ProjectionDesign, Weight } from '../families/weight-design.ts';
 import type { Quantizer } from '../precision/quantize.ts';
 import { type FloatType, floatsOf } from './float-type.ts';
@@ -30,7 +30,7 @@ export const DEFAULT_BLOCK_SIZE: BlockSize = 32;
 /** What all parts of the graph writer need. */
 export interface GraphContext {
   readonly graph: GraphBuilder;
-  readonly weights: MatrixReader;
+  readonly weights: WeightSource;
   readonly quantizer: Quantizer;
   readonly precision: WeightPrecision;
   /** Upper limit: a matrix gets the largest size that divides its columns. */
