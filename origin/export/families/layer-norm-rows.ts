@@ -62,9 +62,13 @@ export const LAYER_NORM_ROWS: readonly DecoderRow[] = [
   {
     modelTypes: ['starcoder2'],
     defaults: { norm_epsilon: 1e-5, hidden_act: 'gelu_pytorch_tanh' },
-    ignored: words(
-      'residual_dropout embedding_dropout attention_softmax_in_fp32 scale_attention_softmax_in_fp32',
-    ),
+    // Published files name the activation of their first code, too; `hidden_act` is the one that is used.
+    ignored: [
+      'activation_function',
+      ...words(
+        'residual_dropout embedding_dropout attention_softmax_in_fp32 scale_attention_softmax_in_fp32',
+      ),
+    ],
     requires: { mlp_type: ['default'] },
     differences: ({ fields }) => {
       const bias = fields.flag('use_bias', true);

@@ -34,10 +34,10 @@ const GGUF = new Set(
 function cellsOf({ config }: BaseModel): string[] {
   try {
     const { parameters, bytes, positions } = needsOf(config, 'int8', POSITIONS);
-    const files = GGUF.has(typeOf(config)) ? 'safetensors, GGUF' : 'safetensors';
+    const gguf = GGUF.has(typeOf(config)) ? 'yes' : '-';
     const context = positions < POSITIONS ? ` (${positions.toLocaleString('en')})` : '';
     const small = needsOf(config, 'int4', POSITIONS).bytes;
-    return [count(parameters), files, gigabytes(bytes) + context, gigabytes(small) + context];
+    return [count(parameters), gguf, gigabytes(bytes) + context, gigabytes(small) + context];
   } catch (error) {
     const [, reason = ''] = /^config\.json: (.*?)(?:; |$)/.exec(errorMessage(error)) ?? [];
     const [, type] = /^model_type is "([^"]+)"/.exec(reason) ?? [];
@@ -68,7 +68,8 @@ Search this page for a published name. Each row was made from the model's config
 read the fields, written the graph and counted its bytes. No weights were fetched, so nothing of the table was measured.
 
 - A name that is not here is served if its \`model_type\` is among the [families](models.md#families-built-from-published-weights).
-- *GGUF* means that the family's files are [read](models.md#gguf-files). Repositories with \`.bin\` files only are refused.
+- *GGUF* says whether such files of the family are [read](models.md#gguf-files), too.
+  Repositories with \`.bin\` files only are refused.
 - Memory is that of weights, KV and states of one stream of 4,096 tokens, in GB. A smaller context is in brackets.
   Every further stream adds its KV and states. The process and its runs come on top.
 - \`int8\` is the default precision on a CPU; \`owner/name:q4\` builds \`int4\`.
@@ -76,7 +77,7 @@ read the fields, written the graph and counted its bytes. No weights were fetche
 - The hub was not asked. Where the file itself was not found, the fields come from public lists of sizes. So a published
   file with further fields may still be refused.
 
-| Name | Parameters | From | GB, \`int8\` | GB, \`int4\` |
+| Name | Parameters | GGUF | GB, \`int8\` | GB, \`int4\` |
 | --- | --- | --- | --- | --- |
 `;
 
