@@ -1,4 +1,3 @@
-import { flushCompileCache } from 'node:module';
 import { createContext, Script } from 'node:vm';
 import type { Program } from '@continuo/grammar/program/program.ts';
 import {
@@ -21,8 +20,6 @@ export function serveJobs(compile: (wire: string) => Program): void {
     process.send?.(outcome satisfies CompileResult);
   });
   process.send?.({ ready: true } satisfies CompileResult);
-  // It may be killed, and Node would write what it has compiled at its end.
-  flushCompileCache();
 }
 
 function outcomeOf(compile: () => Program): CompileOutcome {

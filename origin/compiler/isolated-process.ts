@@ -9,13 +9,13 @@ interface ProcessLimits {
 }
 
 /**
- * Starts a Node process with an IPC channel, but without terminal, and without environment except where Node
- * keeps compiled modules. Its output is dropped, because a dying process prints the constraint.
+ * Starts a Node process with an IPC channel, but without environment and terminal. Its output is dropped,
+ * because a dying process prints the constraint.
  */
 export function startIsolatedProcess(entry: URL, limits?: ProcessLimits): ChildProcess {
   const command = limits === undefined ? null : limitedCommand(limits);
   return fork(entry, {
-    env: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+    env: {},
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     ...command,
