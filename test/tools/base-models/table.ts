@@ -62,7 +62,7 @@ const gigabytes = (bytes: number): string => (bytes / 1e9).toPrecision(bytes < 1
 export const rowOf = (model: BaseModel): string =>
   `| ${[`\`${model.name}\``, ...cellsOf(model)].join(' | ')} |`;
 
-const HEAD = `# Base models by name
+const HEAD = `# Published names
 
 Search this page for a published name. Each row was made from the model's configuration by the builder itself: it has
 read the fields, written the graph and counted its bytes. No weights were fetched, so nothing of the table was measured.

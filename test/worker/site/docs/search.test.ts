@@ -116,6 +116,8 @@ test.each([
   ['helm chart', 'guides/deploying'],
   ['rate limt', 'guides/(limits|api#429-a-limit-is-reached)'],
   ['safetensors', 'guides/models'],
+  ['serve my own huggingface model', 'guides/models'],
+  ['Yi-34B', 'guides/base-models'],
 ])('"%s" finds %s among the first three', (question, expected) => {
   const found = findPlaces(index, question).map(({ id }) => id);
   const due = new RegExp(`^/docs/${expected}(?:#|$)`);
