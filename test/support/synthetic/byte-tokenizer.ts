@@ -55,7 +55,7 @@ export function writeByteTokenizer(
     normalizer: null,
     pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
     post_processor: null,
-    decoder: { type: 'ByteLevel' },
+    decoder: { type: 'ByteLevel', add_prefix_space: true, trim_offsets: true, use_regex: true },
     model: { type: 'BPE', vocab: Object.fromEntries(texts.map((text, id) => [text, id])), merges },
   };
   const config = { tokenizer_class: 'PreTrainedTokenizerFast', bos_token: '<s>', eos_token: '</s>' };
