@@ -22,6 +22,8 @@ export class SequenceEvents {
   readonly #output: SequenceOutput;
   /** Time of the last event. */
   #sentAt = Number.NEGATIVE_INFINITY;
+  /** Whether an event has had text. */
+  #hasSentText = false;
 
   constructor(queued: QueuedSequence, output: SequenceOutput) {
     this.#queued = queued;
@@ -36,6 +38,7 @@ export class SequenceEvents {
     const { completionTokens, finish } = progress;
     if (finish === null && !this.#isDue(now, minIntervalMs)) return [];
     this.#sentAt = now;
+    this.#hasSentText ||= this.#output.hasText;
     const { request, promptIndex, firstChoice, choices } = this.#queued;
     const first = promptIndex * request.submission.choices + firstChoice;
     const tokens = this.#output.take(first, completionTokens, finish === null);
@@ -51,6 +54,8 @@ export class SequenceEvents {
   #isDue(now: number, minIntervalMs: number): boolean {
     const { eventIntervalMs } = this.#queued.request.submission;
     if (eventIntervalMs === 0) return true;
+    // The first token may be a part of a character, whose rest must not wait.
+    if (!this.#hasSentText && this.#output.hasText) return true;
     const interval = Math.max(eventIntervalMs, minIntervalMs);
     return Math.floor(now / interval) > Math.floor(this.#sentAt / interval);
   }

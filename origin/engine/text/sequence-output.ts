@@ -86,6 +86,11 @@ export class SequenceOutput {
     return this.#taken + this.#text.length;
   }
 
+  /** Whether `take` would return text. */
+  get hasText(): boolean {
+    return Math.min(this.passed, this.#heldFrom) > this.#taken;
+  }
+
   /** Returns the text that the token completes. */
   push({ id, logprob, visible, armed, skip }: OutputToken): string {
     const { tokenBytes, tokenIds, logprobs, tokensPerEvent } = this.#options;

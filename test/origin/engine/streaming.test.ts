@@ -1,10 +1,13 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { maxEventsPerSecond } from '../../../origin/engine/runs/engine-options.ts';
 import { Driver, STEP_MS } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
+import { grammarOf } from './support/positional-grammar.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { NEUTRAL } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
+import { VOCABULARY } from './support/vocabulary.ts';
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 
@@ -81,6 +84,18 @@ describe('running streams', () => {
     const last = merged[0]!.at(-1)!;
     expect(last).toBeGreaterThan(1_000_000 + 150 * STEP_MS);
     for (const times of merged) expect(times).toContain(last);
+  });
+
+  it('send the first text at once, also if its first tokens are parts of a character', async () => {
+    const [first, second, third, last] = [12, 13, 14, 15].map((id) => [id]);
+    const places = [first!, second!, third!, last!, ...Array.from({ length: 60 }, () => [0])];
+    const compile = () => Promise.resolve(grammarOf(places, VOCABULARY));
+    const driver = new Driver(new ScriptedRunner(shape(4)), { compile });
+    driver.submit({ ...endless('emoji', 60), constraint: 'emoji', eventIntervalMs: 1000 });
+    await setImmediate();
+    for (let step = 0; step < 6; step++) await driver.step();
+    const texts = driver.eventsOf('emoji').flatMap((event) => (event.type === 'token' ? event.text : []));
+    expect(texts).toEqual(['', '😀']);
   });
 
   it.each([
