@@ -38,12 +38,12 @@ export async function decode(
   rows: readonly { readonly token: number; readonly position: number }[],
   idlePosition: (slot: number) => number,
 ): Promise<Float32Array[]> {
-  const { slots, minRows, vocabularySize } = runner.shape;
+  const { slots, vocabularySize } = runner.shape;
   const bySlot = Array.from({ length: slots }, (_, slot) => {
     const row = rows[slot - firstSlot];
     return row === undefined ? null : { slot, computed: row.position, lastToken: row.token };
   });
-  const batch = new DecodeBatchBuilder(slots, minRows).build(bySlot, idlePosition);
+  const batch = new DecodeBatchBuilder(runner.shape).build(bySlot, idlePosition);
   if (batch === null) return [];
   const logits = await runner.decode(batch);
   return rows.map((_, row) => {

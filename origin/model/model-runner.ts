@@ -31,6 +31,11 @@ export interface ModelShape {
    * differently. At most the number of slots.
    */
   readonly minRows: number;
+  /**
+   * The rows of a decode run are a multiple of this, idle ones included, because a row that is left over may
+   * use such a kernel. Divides the number of slots. Absent = 1.
+   */
+  readonly rowMultiple?: number;
   /** Positions whose KV is copied from slot to slot without interruption. Absent = 32 chunks. */
   readonly maxCopied?: number;
 }
@@ -201,7 +206,8 @@ export interface ModelRunner {
   readonly usesGraphs?: boolean;
   /**
    * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next
-   * call. In runs of `minRows` or more, the bits of a row do not depend on the other rows.
+   * call. In runs of `minRows` or more, and of a `rowMultiple`, the bits of a row do not depend
+   * on the other rows.
    * @param signal a runner that can be stopped does not block the event loop then; others ignore it
    */
   decode(batch: DecodeBatch, signal?: AbortSignal): Float32Array | Promise<Float32Array>;

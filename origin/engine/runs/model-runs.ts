@@ -34,7 +34,6 @@ export class ModelRuns {
   readonly #clock: RunClock;
 
   constructor({ runner, pool = null, now }: EngineOptions, parts: ModelRunsParts) {
-    const { slots, minRows } = runner.shape;
     this.#runner = runner;
     this.#running = parts.running;
     this.#prefills = new PrefillRuns({ runner, now }, parts);
@@ -43,7 +42,7 @@ export class ModelRuns {
     this.#now = now;
     this.#shares = parts.shares;
     this.#clock = parts.clock;
-    this.#batch = new DecodeBatchBuilder(slots, minRows);
+    this.#batch = new DecodeBatchBuilder(runner.shape);
   }
 
   /**

@@ -2,6 +2,7 @@ import {
   type DecodeBatch,
   type EmbeddedImage,
   imagesWithin,
+  type ModelShape,
   type PrefillChunk,
 } from '../../model/model-runner.ts';
 
@@ -72,18 +73,20 @@ export interface DecodeRow {
   readonly lastToken: number;
 }
 
+type BatchShape = Pick<ModelShape, 'slots' | 'minRows' | 'rowMultiple'>;
+
 /** Builds the decode batch: the contiguous range of slots that covers all decoding sequences. */
 export class DecodeBatchBuilder {
   /** Reused from step to step. */
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;
-  readonly #minRows: number;
+  readonly #shape: BatchShape;
 
-  /** @param minRows least rows of a batch; idle slots are added if there are fewer */
-  constructor(slots: number, minRows: number) {
-    this.#tokens = new Int32Array(slots);
-    this.#positions = new Int32Array(slots);
-    this.#minRows = minRows;
+  /** Idle slots are added if there are fewer rows. */
+  constructor(shape: BatchShape) {
+    this.#tokens = new Int32Array(shape.slots);
+    this.#positions = new Int32Array(shape.slots);
+    this.#shape = shape;
   }
 
   /**
@@ -95,7 +98,8 @@ export class DecodeBatchBuilder {
     const first = bySlot.findIndex((row) => row !== null);
     if (first < 0) return null;
     const last = bySlot.findLastIndex((row) => row !== null);
-    const rows = Math.max(this.#minRows, last - first + 1);
+    const { minRows, rowMultiple = 1 } = this.#shape;
+    const rows = rowMultiple * Math.ceil(Math.max(minRows, last - first + 1) / rowMultiple);
     const firstSlot = Math.min(first, bySlot.length - rows);
     for (let row = 0; row < rows; row++) {
       const sequence = bySlot[firstSlot + row] ?? null;

@@ -1,4 +1,4 @@
-import type { ModelRunner, PrefillChunk } from '../model-runner.ts';
+import type { ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
 import type { OrtRunner } from '../runner/ort-runner.ts';
 import { type AllocateLogits, MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
@@ -14,34 +14,50 @@ export async function withProbedRows(
   runner: OrtRunner,
   allocateLogits: AllocateLogits | undefined,
 ): Promise<ModelRunner> {
-  const minRows = await findMinRows(runner);
-  if (minRows === null) return new SingleRowRunner(runner, allocateLogits);
-  runner.minRows = minRows;
+  const rows = await findRows(runner);
+  if (rows === null) return new SingleRowRunner(runner, allocateLogits);
+  // Also for the logits of prompts.
+  runner.rows = rows;
+  if (runner.shape.slots % rows.rowMultiple > 0) return new SingleRowRunner(runner, allocateLogits);
   runner.maxPrefillChunks = await findMaxPrefillChunks(runner);
   return runner;
 }
 
 /** Kernels process rows in groups of two, three or four, and the rest singly. */
 const BATCHES = [2, 3, 4, 5, 7];
+/** The same for runs of which no row is left over. */
+const EVEN_BATCHES = [2, 4, 6, 10, 14];
 
 /**
- * Returns the number of rows from which on each row's bits are independent of the number of rows; null if
- * they always depend on it or on the other rows.
+ * Returns the numbers of rows with which each row's bits are independent of the number of rows; null if they
+ * always depend on it or on the other rows.
  */
-export async function findMinRows(runner: ModelRunner): Promise<1 | 2 | null> {
-  const { slots } = runner.shape;
-  const reference = await firstTokens(runner, slots);
-  for (const rows of BATCHES.filter((batch) => batch < slots)) {
-    if (!sameBits(await firstTokens(runner, rows), reference)) return null;
+export async function findRows(
+  runner: ModelRunner,
+): Promise<Required<Pick<ModelShape, 'minRows' | 'rowMultiple'>> | null> {
+  const { slots, vocabularySize } = runner.shape;
+  const reference = await firstTokens(runner, 0, slots);
+  const areSame = async (batches: readonly number[]) => {
+    for (const rows of batches)
+      if (rows < slots && !sameBits(await firstTokens(runner, 0, rows), reference)) return false;
+    return true;
+  };
+  // An odd number leaves the last row over.
+  const end = reference.subarray(Math.max(0, slots - 2) * vocabularySize);
+  const isEndSame = async () => slots < 3 || sameBits(await firstTokens(runner, slots - 2, 2), end);
+  if ((await areSame(BATCHES)) && (await isEndSame())) {
+    const minRows = (await areSame([1])) ? 1 : 2;
+    // Two slots do not show what three rows are.
+    return { minRows, rowMultiple: slots === 2 ? minRows : 1 };
   }
-  return sameBits(await firstTokens(runner, 1), reference) ? 1 : 2;
+  return (await areSame(EVEN_BATCHES)) ? { minRows: 2, rowMultiple: 2 } : null;
 }
 
-/** Returns the logits after one token in each of the first `rows` slots, a different one per slot. */
-async function firstTokens(runner: ModelRunner, rows: number): Promise<Float32Array> {
+/** Returns the logits after one token in each of some slots, a different one per slot. */
+async function firstTokens(runner: ModelRunner, firstSlot: number, rows: number): Promise<Float32Array> {
   const { vocabularySize } = runner.shape;
-  const tokens = Int32Array.from({ length: rows }, (_, row) => (7 * row + 1) % vocabularySize);
-  const batch = { firstSlot: 0, rows, tokens, positions: new Int32Array(rows) };
+  const tokens = Int32Array.from({ length: rows }, (_, row) => (7 * (firstSlot + row) + 1) % vocabularySize);
+  const batch = { firstSlot, rows, tokens, positions: new Int32Array(rows) };
   return (await runner.decode(batch)).slice();
 }
 

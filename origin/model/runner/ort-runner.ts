@@ -38,7 +38,7 @@ type Logits = Float32Array<ArrayBuffer>;
  * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.
  *
  * On the CPU the bits of a decode row do not depend on its slot, the total length, the number of threads (1
- * or 2) or the other rows, if the run has at least `minRows`. This holds for float32, float16, and 4-bit and
+ * or 2) or the other rows, if the run has at least `minRows` and a `rowMultiple`. This holds for float32, float16, and 4-bit and
  * 8-bit MatMulNBits. The logits of a prefill position do not depend on the other requested positions. ONNX
  * Runtime does not promise this, so its version is pinned, tests check it, and the start probes it. It does
  * not hold between prefill and decode, between two splits into chunks, or for models that quantize
@@ -105,8 +105,8 @@ export class OrtRunner implements ModelRunner {
   }
 
   /** Set after the runner was probed. */
-  set minRows(minRows: number) {
-    this.#shape = { ...this.#shape, minRows };
+  set rows(rows: Pick<ModelShape, 'minRows' | 'rowMultiple'>) {
+    this.#shape = { ...this.#shape, ...rows };
   }
 
   /** Set after the runner was probed. */
@@ -162,10 +162,16 @@ export class OrtRunner implements ModelRunner {
   prefillTogether(chunks: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array> {
     return this.#guard.run(async () => {
       const { dimensions, wanted } = this.#fillPrompts(chunks);
-      const logits = this.#logitsFor(wanted === 0 ? 0 : Math.max(wanted, this.shape.minRows));
+      const logits = this.#logitsFor(this.#computedLogits(wanted));
       await this.#runPrompts(chunks, dimensions, this.#rows(logits), signal);
       return logits.subarray(0, wanted * this.shape.vocabularySize);
     });
+  }
+
+  /** The rows of logits that a run computes for as many wanted ones; the last one may be there twice. */
+  #computedLogits(wanted: number): number {
+    const { minRows, rowMultiple = 1 } = this.shape;
+    return wanted === 0 ? 0 : rowMultiple * Math.ceil(Math.max(wanted, minRows) / rowMultiple);
   }
 
   score(chunks: readonly PrefillChunk[], next: Int32Array, signal: AbortSignal): Promise<LogitRows> {

@@ -22,7 +22,7 @@ export class SingleRowRunner implements ModelRunner {
   }
 
   get shape(): ModelShape {
-    return this.#inner.shape;
+    return { ...this.#inner.shape, minRows: 1, rowMultiple: 1 };
   }
 
   get kvBytes(): KvBytes {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
-import { findJoinsPrompts, findMaxPrefillChunks, findMinRows } from '../../../origin/model/open/row-probe.ts';
+import { findJoinsPrompts, findMaxPrefillChunks, findRows } from '../../../origin/model/open/row-probe.ts';
 
 const shape = { vocabularySize: 16, contextLength: 8, prefillChunk: 4, minRows: 1 };
 
@@ -27,30 +27,37 @@ function runnerOf(slots: number, error: (row: number, rows: number) => number): 
 }
 
 const OFF = 1e-5;
+/** Kernels of pairs, and another one for the last of an odd number. */
+const leftOver = (row: number, rows: number) => (rows % 2 === 1 && row === rows - 1 ? OFF : 0);
 
 it.each([
-  { kernel: 'every row is its own', error: () => 0, least: 1 },
+  { kernel: 'every row is its own', error: () => 0, rows: { minRows: 1, rowMultiple: 1 } },
   {
     kernel: 'a lone row rounds otherwise',
     error: (_: number, rows: number) => (rows === 1 ? OFF : 0),
-    least: 2,
+    rows: { minRows: 2, rowMultiple: 1 },
   },
   {
     kernel: 'odd numbers leave a last row over',
-    error: (row: number, rows: number) => (rows % 2 === 1 && row === rows - 1 ? OFF : 0),
-    least: null,
+    error: leftOver,
+    rows: { minRows: 2, rowMultiple: 2 },
   },
-  { kernel: 'all rows share a scale', error: (_: number, rows: number) => rows * OFF, least: null },
-])('where $kernel, runs need $least rows (null: must be of one)', async ({ error, least }) => {
-  expect(await findMinRows(runnerOf(8, error))).toBe(least);
+  { kernel: 'all rows share a scale', error: (_: number, rows: number) => rows * OFF, rows: null },
+])('where $kernel, runs need $rows (null: must be of one row)', async ({ error, rows }) => {
+  expect(await findRows(runnerOf(8, error))).toEqual(rows);
+});
+
+it.each([3, 4, 5, 6])('a row that is left over is found with %i slots', async (slots) => {
+  expect(await findRows(runnerOf(slots, leftOver))).toEqual({ minRows: 2, rowMultiple: 2 });
 });
 
 it('a single slot needs no comparison', async () => {
-  expect(await findMinRows(runnerOf(1, (_, rows) => rows * OFF))).toBe(1);
+  expect(await findRows(runnerOf(1, (_, rows) => rows * OFF))).toEqual({ minRows: 1, rowMultiple: 1 });
 });
 
 it('two slots are compared with single rows', async () => {
-  expect(await findMinRows(runnerOf(2, (_, rows) => (rows === 1 ? OFF : 0)))).toBe(2);
+  const error = (_: number, rows: number) => (rows === 1 ? OFF : 0);
+  expect(await findRows(runnerOf(2, error))).toEqual({ minRows: 2, rowMultiple: 2 });
 });
 
 it.each([

@@ -59,7 +59,9 @@ describe('the decode batch', () => {
     fc.assert(
       fc.property(fc.array(row, { minLength: 1, maxLength: 10 }), fc.nat(9), (bySlot, extra) => {
         const minRows = 1 + (extra % bySlot.length);
-        const builder = new DecodeBatchBuilder(bySlot.length, minRows);
+        const slots = bySlot.length;
+        const rowMultiple = slots % 2 === 0 ? 1 + (extra % 2) : 1;
+        const builder = new DecodeBatchBuilder({ slots, minRows, rowMultiple });
         const batch = builder.build(bySlot, (slot) => 100 + slot);
         const decoding = bySlot.flatMap((sequence, slot) => (sequence === null ? [] : [slot]));
         if (batch === null) {
@@ -67,7 +69,8 @@ describe('the decode batch', () => {
           return;
         }
         const [first, last] = [decoding[0]!, decoding.at(-1)!];
-        expect(batch.rows).toBe(Math.max(minRows, last - first + 1));
+        const least = Math.max(minRows, last - first + 1);
+        expect(batch.rows).toBe(least + (least % rowMultiple));
         expect(batch.firstSlot).toBeGreaterThanOrEqual(0);
         expect(batch.firstSlot).toBeLessThanOrEqual(first);
         expect(batch.firstSlot + batch.rows).toBeGreaterThan(last);
