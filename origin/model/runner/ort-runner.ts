@@ -38,11 +38,11 @@ type Logits = Float32Array<ArrayBuffer>;
  * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.
  *
  * On the CPU the bits of a decode row do not depend on its slot, the total length, the number of threads (1
- * or 2) or the other rows, if the run has at least `minRows` and a `rowMultiple`. This holds for float32, float16, and 4-bit and
- * 8-bit MatMulNBits. The logits of a prefill position do not depend on the other requested positions. ONNX
- * Runtime does not promise this, so its version is pinned, tests check it, and the start probes it. It does
- * not hold between prefill and decode, between two splits into chunks, or for models that quantize
- * activations per tensor.
+ * or 2) or the other rows, if the run has at least `minRows` and a `rowMultiple`. This holds for float32,
+ * float16, and 4-bit and 8-bit MatMulNBits. The logits of a prefill position do not depend on the other
+ * requested positions. ONNX Runtime does not promise this, so its version is pinned, tests check it, and the
+ * start probes it. It does not hold between prefill and decode, between two splits into chunks, or for
+ * models that quantize activations per tensor.
  */
 export class OrtRunner implements ModelRunner {
   #shape: ModelShape;

@@ -166,6 +166,7 @@ it('a valid directory gives its shape and a log line', async () => {
     prefillChunk: 32,
     maxPrefillChunks: 2,
     minRows: 1,
+    rowMultiple: 1,
   });
   expect(summary).toBe(
     'model.onnx: 2 layers, 2 KV heads of 16 in float32, vocabulary 256; ' +
