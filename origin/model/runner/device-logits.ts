@@ -98,7 +98,7 @@ export class DeviceLogits implements SparseRows, DrawnRows {
     this.#draws?.begin();
   }
 
-  /** Draws what was asked for. Rows for which the device could not come as a whole. */
+  /** Draws what was asked for. Rows from which the device cannot draw come as a whole. */
   draw(): void {
     if (this.#requests.size === 0) return;
     this.#draws!.run();
