@@ -250,8 +250,9 @@ describe('a slice while the clock stands', () => {
       await Promise.all(Array.from({ length: asked }, () => ask(key, 'a')));
     }
     const made = (await calls()).all - before;
-    // One per 100 ended requests, one for each round, which a fast machine ends early, and one per pause.
-    expect(made).toBeLessThan((rounds * asked) / 100 + rounds + (performance.now() - begun) / 200);
+    // One per 100 ended requests, and one per pause and round trip: on a fast machine up to 40 a second.
+    const elapsed = performance.now() - begun;
+    expect(made).toBeLessThan(Math.max((rounds * asked) / 10, 10 + elapsed / 200));
     // While the clock stands, the object sees all calls in one moment, and lets isolates take turns.
     await turnClock(9_000);
     await eventually(
