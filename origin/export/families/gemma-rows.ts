@@ -10,18 +10,21 @@ const gemma = ({ sizes }: RowContext): Differences => ({
   decoder: { embeddingScale: Math.sqrt(sizes.hidden) },
 });
 
-/** Norms before and after attention and MLP, and soft caps. */
+/** Norms before and after attention and MLP. */
+export const NORMS_AROUND = {
+  attentionOutputNorm: 'post_attention_layernorm',
+  feedForwardNorm: 'pre_feedforward_layernorm',
+  feedForwardOutputNorm: 'post_feedforward_layernorm',
+};
+
+/** Norms around attention and MLP, and soft caps. */
 function gemma2(row: RowContext, sequence: number): Differences {
   const { fields } = row;
   const common = gemma(row);
   return {
     ...common,
     ...everyNthFull(row, sequence),
-    names: {
-      attentionOutputNorm: 'post_attention_layernorm',
-      feedForwardNorm: 'pre_feedforward_layernorm',
-      feedForwardOutputNorm: 'post_feedforward_layernorm',
-    },
+    names: NORMS_AROUND,
     attention: {
       scale: 1 / Math.sqrt(fields.number('query_pre_attn_scalar', 256)),
       softCap: fields.optionalNumber('attn_logit_softcapping'),

@@ -2,7 +2,7 @@ import type { ConfigFields } from './config-fields.ts';
 import type { AltUpDesign, DecoderDesign, LowRankDesign } from './decoder-design.ts';
 import type { DecoderRow, Differences, LayerDifferences, RowContext } from './decoder-row.ts';
 import { projection, readSlidingLayers, rmsNorm } from './design-parts.ts';
-import { sharedLayers, tokenInput, tokenInputs } from './gemma4-rows.ts';
+import { GEMMA_BLOCK, sharedLayers, tokenInput, tokenInputs } from './gemma4-rows.ts';
 import { whole } from './weight-design.ts';
 
 /** Gemma 3n: several streams, of which layers compute one; few gates of early layers pass. */
@@ -110,16 +110,7 @@ function differences(row: RowContext): Differences {
     };
   };
   return {
-    activation: () => 'gelu-tanh',
-    tied: true,
-    names: {
-      attentionOutputNorm: 'post_attention_layernorm',
-      feedForwardNorm: 'pre_feedforward_layernorm',
-      feedForwardOutputNorm: 'post_feedforward_layernorm',
-    },
-    headNorm: { over: 'head' },
-    normedValues: true,
-    attention: { scale: 1 },
+    ...GEMMA_BLOCK,
     rotary: { theta: 1_000_000, layerType: 'full_attention' },
     slidingRotary: { thetaField: 'rope_local_base_freq', layerType: 'sliding_attention' },
     layer,

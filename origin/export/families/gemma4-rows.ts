@@ -9,9 +9,20 @@ import type {
   Sizes,
 } from './decoder-row.ts';
 import { projection, readSlidingLayers, rmsNorm } from './design-parts.ts';
+import { NORMS_AROUND } from './gemma-rows.ts';
 import { whole } from './weight-design.ts';
 
 /** Gemma 4: heads of two sizes, layers that read the KV of earlier ones, vectors of each token by layer. */
+
+/** What Gemma 3n has, too. */
+export const GEMMA_BLOCK = {
+  activation: () => 'gelu-tanh',
+  tied: true,
+  names: NORMS_AROUND,
+  headNorm: { over: 'head' },
+  normedValues: true,
+  attention: { scale: 1 },
+} as const satisfies Differences;
 
 interface GlobalSizes {
   readonly kvHeads: number;
@@ -147,16 +158,7 @@ function differences(row: RowContext): Differences {
     parts: partsOf(`model.layers.${index}`, width, epsilon),
   });
   return {
-    activation: () => 'gelu-tanh',
-    tied: true,
-    names: {
-      attentionOutputNorm: 'post_attention_layernorm',
-      feedForwardNorm: 'pre_feedforward_layernorm',
-      feedForwardOutputNorm: 'post_feedforward_layernorm',
-    },
-    headNorm: { over: 'head' },
-    normedValues: true,
-    attention: { scale: 1 },
+    ...GEMMA_BLOCK,
     rotary: {
       ...ROTARY,
       layerType: 'full_attention',
