@@ -40,6 +40,14 @@ export interface ModelShape {
   readonly maxCopied?: number;
 }
 
+/** Returns the rows that a run computes for as many wanted ones, so that none depends on their number. */
+export function computedRows(
+  { minRows, rowMultiple = 1 }: Pick<ModelShape, 'minRows' | 'rowMultiple'>,
+  wanted: number,
+): number {
+  return rowMultiple * Math.ceil(Math.max(wanted, minRows) / rowMultiple);
+}
+
 /** One decode step: row r is the sequence in slot `firstSlot + r`. */
 export interface DecodeBatch {
   readonly firstSlot: number;

@@ -1,4 +1,5 @@
 import {
+  computedRows,
   type DecodeBatch,
   type EmbeddedImage,
   imagesWithin,
@@ -98,8 +99,7 @@ export class DecodeBatchBuilder {
     const first = bySlot.findIndex((row) => row !== null);
     if (first < 0) return null;
     const last = bySlot.findLastIndex((row) => row !== null);
-    const { minRows, rowMultiple = 1 } = this.#shape;
-    const rows = rowMultiple * Math.ceil(Math.max(minRows, last - first + 1) / rowMultiple);
+    const rows = computedRows(this.#shape, last - first + 1);
     const firstSlot = Math.min(first, bySlot.length - rows);
     for (let row = 0; row < rows; row++) {
       const sequence = bySlot[firstSlot + row] ?? null;

@@ -1,12 +1,13 @@
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-names.ts';
-import type {
-  DecodeBatch,
-  KvBytes,
-  LogitRows,
-  ModelRunner,
-  ModelShape,
-  PrefillChunk,
-  SlotStates,
+import {
+  computedRows,
+  type DecodeBatch,
+  type KvBytes,
+  type LogitRows,
+  type ModelRunner,
+  type ModelShape,
+  type PrefillChunk,
+  type SlotStates,
 } from '../model-runner.ts';
 import type { RunBinding } from '../ort/bound-tensors.ts';
 import { arrayTensor, type BoundTensor, type Elements, type RunSession } from '../ort/bound-tensors.ts';
@@ -162,16 +163,10 @@ export class OrtRunner implements ModelRunner {
   prefillTogether(chunks: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array> {
     return this.#guard.run(async () => {
       const { dimensions, wanted } = this.#fillPrompts(chunks);
-      const logits = this.#logitsFor(this.#computedLogits(wanted));
+      const logits = this.#logitsFor(wanted === 0 ? 0 : computedRows(this.shape, wanted));
       await this.#runPrompts(chunks, dimensions, this.#rows(logits), signal);
       return logits.subarray(0, wanted * this.shape.vocabularySize);
     });
-  }
-
-  /** The rows of logits that a run computes for as many wanted ones; the last one may be there twice. */
-  #computedLogits(wanted: number): number {
-    const { minRows, rowMultiple = 1 } = this.shape;
-    return wanted === 0 ? 0 : rowMultiple * Math.ceil(Math.max(wanted, minRows) / rowMultiple);
   }
 
   score(chunks: readonly PrefillChunk[], next: Int32Array, signal: AbortSignal): Promise<LogitRows> {

@@ -13,16 +13,14 @@ import { type AllocateLogits, inOrdinaryMemory } from './runner-options.ts';
  * activations scaled per tensor), and for devices that bind one slot. Slower, but each row keeps its bits.
  */
 export class SingleRowRunner implements ModelRunner {
+  readonly shape: ModelShape;
   readonly #inner: ModelRunner;
   readonly #logits: Float32Array;
 
   constructor(inner: ModelRunner, allocateLogits: AllocateLogits = inOrdinaryMemory) {
     this.#inner = inner;
+    this.shape = { ...inner.shape, minRows: 1, rowMultiple: 1 };
     this.#logits = allocateLogits(inner.shape.slots * inner.shape.vocabularySize);
-  }
-
-  get shape(): ModelShape {
-    return { ...this.#inner.shape, minRows: 1, rowMultiple: 1 };
   }
 
   get kvBytes(): KvBytes {
