@@ -63,10 +63,10 @@ export interface StreamsDesign {
 }
 
 /**
- * A layer predicts all streams, computes y from the predicted active stream p[a], and corrects all
- * predictions: p[i] = x[i] + Σj prediction(route(x[a]))[i, j] x[j]; x[i] = p[i] + (1 +
- * correction(route(y))[i]) (y − p[a]), with route(x) = tanh(router(norm(x))). What `tokenInput` makes of
- * x[a] · tokenInputScale is added to all streams but the first.
+ * A layer predicts all streams, computes y from the predicted active stream p[a], and corrects all of them.
+ * Prediction: p[i] = x[i] + Σj prediction(route(x[a]))[i, j] x[j]. Correction: x[i] = p[i] + (1 +
+ * correction(route(y))[i]) (y − p[a]). Both route by route(x) = tanh(router(norm(x))). What `tokenInput`
+ * makes of x[a] · tokenInputScale is added to all streams but the first.
  */
 export interface AltUpDesign {
   readonly norm: NormDesign;

@@ -22,7 +22,7 @@ export interface Architecture {
   readonly config: (keys: GgufKeys, tensors: StoredTensors) => Readonly<Record<string, unknown>>;
   /**
    * Hugging Face's name for llama.cpp's, without `blk.N.` and without `.weight`. `*` is the layer, if
-   * the tensor is of one; another one counts the matrices of a stack, such as experts.
+   * the tensor is of one. Another `*` counts the matrices of a stack, such as experts.
    */
   readonly names: TensorNames | ((tensors: StoredTensors) => TensorNames);
   /** Queries and keys have the rotated pairs side by side instead of in two halves. */

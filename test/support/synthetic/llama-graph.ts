@@ -67,8 +67,8 @@ export interface SyntheticModel {
   /** Whether all layers read the matrices of the first: a small file for a large network. */
   readonly sharesLayers: boolean;
   /**
-   * Whether all layers have matrices of their own with the values of the first, whose place in the data file
-   * they name: a small file, and the memory of a large network.
+   * Whether all layers have matrices of their own that name the place of the first's in the data file. So a
+   * small file has the memory of a large network.
    */
   readonly repeatsLayers: boolean;
   /** Place of the token embedding: in the graph, or in a separate graph whose output this one reads. */
