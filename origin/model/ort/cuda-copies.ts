@@ -1,8 +1,5 @@
 import koffi from 'koffi';
-import type { DeviceTurns } from '../../process/engine-locks.ts';
-
-/** Calls a function of the driver by name. @throws RuntimeFault */
-export type CudaCall = (name: string, types: readonly string[], ...values: readonly unknown[]) => void;
+import { type CudaCall, type CudaEvent, type CudaStream, returned } from './cuda-stream.ts';
 
 /** Memory on both sides of a copy. */
 export interface Plane {
@@ -21,7 +18,6 @@ const COPY = {
   height: 120,
 } as const;
 const MEMORY_TYPES = { host: 1, device: 2 } as const;
-const NON_BLOCKING = 1;
 /** Flag of cuMemHostRegister: kernels can address the memory. */
 const DEVICE_MAP = 2;
 
@@ -31,7 +27,7 @@ const CLEAR = ['void *', 'unsigned char', 'size_t', 'void *'];
 const LAUNCH = ['void *', ...Array<string>(7).fill('unsigned int'), 'void *', 'void *', 'void *'];
 
 /** Memory and kernels in the order in which the card uses them. */
-interface CudaWork {
+export interface CudaWork {
   copy(from: Plane, to: Plane, width: number, height: number): void;
   /** Fills device memory with zeros. */
   clear(address: bigint, bytes: number): void;
@@ -52,45 +48,31 @@ interface Kernel {
 }
 
 /**
- * Copies lines of bytes and launches kernels with a stream of its own, in the card's primary context, in
- * which ONNX Runtime also works. Host memory must be page-locked: `hostMemory` returns it.
+ * Copies lines of bytes and launches kernels on a stream. Host memory must be page-locked: `hostMemory`
+ * returns it.
  */
 export class CudaCopies {
   readonly #call: CudaCall;
-  readonly #device: number;
-  readonly #turns: DeviceTurns;
-  readonly #context: bigint;
-  readonly #stream: bigint;
+  readonly #stream: CudaStream;
+  readonly #ownsStream: boolean;
   readonly #locked: bigint[] = [];
   readonly #modules: bigint[] = [];
   readonly #allocated = new Set<bigint>();
 
-  /**
-   * @param device the driver's handle of the card
-   * @param turns absent = no other engine uses the card
-   */
-  constructor(call: CudaCall, device: number, turns: DeviceTurns = { call: (work) => work() }) {
+  /** @param ownsStream whether to dispose the stream with the copies */
+  constructor(call: CudaCall, stream: CudaStream, ownsStream = true) {
     this.#call = call;
-    this.#device = device;
-    this.#turns = turns;
-    this.#context = returned((cell) => call('cuDevicePrimaryCtxRetain', ['void *', 'int'], cell, device));
-    try {
-      this.#stream = this.#inContext(() =>
-        returned((cell) => call('cuStreamCreate', ['void *', 'unsigned int'], cell, NON_BLOCKING)),
-      );
-    } catch (error) {
-      call('cuDevicePrimaryCtxRelease_v2', ['int'], device);
-      throw error;
-    }
+    this.#stream = stream;
+    this.#ownsStream = ownsStream;
   }
 
   hostMemory(bytes: number): HostMemory {
     const types = ['void *', 'size_t', 'unsigned int'];
-    const address = this.#inContext(() =>
+    const address = this.#stream.inContext(() =>
       returned((cell) => this.#call('cuMemHostAlloc', types, cell, bytes, 0)),
     );
     this.#allocated.add(address);
-    const free = () => this.#inContext(() => this.#freeHost(address));
+    const free = () => this.#stream.inContext(() => this.#freeHost(address));
     return { address, bytes: new Uint8Array(koffi.view(address, bytes)), free };
   }
 
@@ -98,7 +80,7 @@ export class CudaCopies {
   pageLock(memory: ArrayBufferView): { readonly address: bigint; readonly forKernels: bigint } {
     const address = koffi.address(memory);
     const types = ['void *', 'size_t', 'unsigned int'];
-    return this.#inContext(() => {
+    return this.#stream.inContext(() => {
       this.#call('cuMemHostRegister_v2', types, address, memory.byteLength, DEVICE_MAP);
       this.#locked.push(address);
       const ofHost = ['void *', 'void *', 'unsigned int'];
@@ -111,7 +93,7 @@ export class CudaCopies {
 
   /** Compiles a module for the card, and returns its kernels by name. */
   load<T extends string>(ptx: string, threads: Readonly<Record<T, number>>): Readonly<Record<T, Kernel>> {
-    return this.#inContext(() => {
+    return this.#stream.inContext(() => {
       const text = Buffer.from(`${ptx}\0`);
       const module = returned((cell) => this.#call('cuModuleLoadData', ['void *', 'void *'], cell, text));
       this.#modules.push(module);
@@ -129,7 +111,7 @@ export class CudaCopies {
    * @param planes copied in any order: `height` lines of `width` bytes each
    */
   copy(planes: Iterable<{ readonly from: Plane; readonly to: Plane }>, width: number, height: number): void {
-    this.#inContext(() => this.#call('cuCtxSynchronize', []));
+    this.#stream.inContext(() => this.#call('cuCtxSynchronize', []));
     this.perform((work) => {
       for (const { from, to } of planes) work.copy(from, to, width, height);
     });
@@ -140,13 +122,27 @@ export class CudaCopies {
    * ONNX Runtime has ended on the card when its call returns.
    */
   perform(begin: (work: CudaWork) => void): void {
-    this.#inContext(() => {
+    this.#stream.inContext(() => {
       try {
-        begin({ copy: this.#copy, clear: this.#clear, launch: this.#launch });
+        begin(this.#work);
       } finally {
-        this.#call('cuStreamSynchronize', ['void *'], this.#stream);
+        this.#stream.wait();
       }
     });
+  }
+
+  /** Begins work without waiting for it. Its host memory must stay as it is until the work is done. */
+  begin(begin: (work: CudaWork) => void): void {
+    this.#stream.inContext(() => begin(this.#work));
+  }
+
+  /** Waits for all work that was begun. */
+  wait(): void {
+    this.#stream.inContext(() => this.#stream.wait());
+  }
+
+  newEvent(): CudaEvent {
+    return this.#stream.newEvent();
   }
 
   toDevice(host: bigint, device: bigint, bytes: number): void {
@@ -160,13 +156,12 @@ export class CudaCopies {
   }
 
   dispose(): void {
-    this.#inContext(() => {
+    this.#stream.inContext(() => {
       for (const address of this.#allocated) this.#freeHost(address);
       for (const address of this.#locked.splice(0)) this.#call('cuMemHostUnregister', ['void *'], address);
       for (const module of this.#modules.splice(0)) this.#call('cuModuleUnload', ['void *'], module);
-      this.#call('cuStreamDestroy_v2', ['void *'], this.#stream);
     });
-    this.#call('cuDevicePrimaryCtxRelease_v2', ['int'], this.#device);
+    if (this.#ownsStream) this.#stream.dispose();
   }
 
   readonly #copy: CudaWork['copy'] = (from, to, width, height) => {
@@ -175,11 +170,11 @@ export class CudaCopies {
     describe(copy, COPY.to, to);
     copy.writeBigUInt64LE(BigInt(width), COPY.width);
     copy.writeBigUInt64LE(BigInt(height), COPY.height);
-    this.#call('cuMemcpy2DAsync_v2', ['void *', 'void *'], copy, this.#stream);
+    this.#call('cuMemcpy2DAsync_v2', ['void *', 'void *'], copy, this.#stream.handle);
   };
 
   readonly #clear: CudaWork['clear'] = (address, bytes) =>
-    this.#call('cuMemsetD8Async', CLEAR, address, 0, bytes, this.#stream);
+    this.#call('cuMemsetD8Async', CLEAR, address, 0, bytes, this.#stream.handle);
 
   readonly #launch: CudaWork['launch'] = ({ handle, threads }, [columns, rows], values) => {
     // The addresses of the arguments, then the arguments: one array, which the call keeps alive.
@@ -187,8 +182,12 @@ export class CudaCopies {
     const first = koffi.address(cells) + BigInt(8 * values.length);
     for (const index of values.keys()) cells[index] = first + BigInt(8 * index);
     const sizes = [columns, rows, 1, threads, 1, 1, 0];
-    this.#call('cuLaunchKernel', LAUNCH, handle, ...sizes, this.#stream, cells, null);
+    this.#call('cuLaunchKernel', LAUNCH, handle, ...sizes, this.#stream.handle, cells, null);
   };
+
+  get #work(): CudaWork {
+    return { copy: this.#copy, clear: this.#clear, launch: this.#launch };
+  }
 
   #copyBytes(from: Omit<Plane, 'pitch'>, to: Omit<Plane, 'pitch'>, bytes: number): void {
     this.perform((work) => work.copy({ ...from, pitch: bytes }, { ...to, pitch: bytes }, bytes, 1));
@@ -197,28 +196,10 @@ export class CudaCopies {
   #freeHost(address: bigint): void {
     if (this.#allocated.delete(address)) this.#call('cuMemFreeHost', ['void *'], address);
   }
-
-  #inContext<T>(run: () => T): T {
-    return this.#turns.call(() => {
-      this.#call('cuCtxPushCurrent_v2', ['void *'], this.#context);
-      try {
-        return run();
-      } finally {
-        returned((cell) => this.#call('cuCtxPopCurrent_v2', ['void *'], cell));
-      }
-    });
-  }
 }
 
 function describe(copy: Buffer, at: (typeof COPY)['from' | 'to'], { address, pitch, where }: Plane): void {
   copy.writeUInt32LE(MEMORY_TYPES[where], at.type);
   copy.writeBigUInt64LE(address, at[where]);
   copy.writeBigUInt64LE(BigInt(pitch), at.pitch);
-}
-
-/** Returns the handle that a call writes to a cell. */
-function returned(call: (cell: BigUint64Array) => void): bigint {
-  const cell = new BigUint64Array(1);
-  call(cell);
-  return cell[0]!;
 }

@@ -1,7 +1,8 @@
 import koffi, { type LibraryHandle } from 'koffi';
 import type { DeviceTurns } from '../../process/engine-locks.ts';
 import { RuntimeFault } from '../model-runner.ts';
-import { type CudaCall, CudaCopies } from './cuda-copies.ts';
+import { CudaCopies } from './cuda-copies.ts';
+import { type CudaCall, CudaStream } from './cuda-stream.ts';
 import { cudaFaultKind } from './ort-fault.ts';
 import { openLibrary } from './ort-library.ts';
 
@@ -23,8 +24,13 @@ export interface CudaDriver {
 }
 
 interface OpenedDriver extends CudaDriver {
-  /** Returns copies in the memory of a card. The caller disposes them. */
-  copies(deviceId: number, turns?: DeviceTurns): CudaCopies;
+  /** The caller disposes it. */
+  stream(deviceId: number, turns?: DeviceTurns): CudaStream;
+  /**
+   * Returns copies in the memory of a card. The caller disposes them.
+   * @param stream absent = one of their own
+   */
+  copies(deviceId: number, turns?: DeviceTurns, stream?: CudaStream): CudaCopies;
 }
 
 const DRIVER = 'libcuda.so.1';
@@ -59,12 +65,16 @@ export function openCudaDriver(file = DRIVER): OpenedDriver {
     const capability = [attribute(CAPABILITY.major), attribute(CAPABILITY.minor)] as const;
     return { name: name.toString('utf8', 0, name.indexOf(0)), capability };
   });
+  const checked = callerOf(library, 'the NVIDIA driver ');
+  const streamOf = (deviceId: number, turns?: DeviceTurns) =>
+    new CudaStream(checked, deviceOf(call, deviceId), turns);
   return {
     version: version[0]!,
     cards,
     freeBytes: (deviceId) => freeBytes(call, deviceId),
-    copies: (deviceId, turns) =>
-      new CudaCopies(callerOf(library, 'the NVIDIA driver '), deviceOf(call, deviceId), turns),
+    stream: streamOf,
+    copies: (deviceId, turns, stream) =>
+      new CudaCopies(checked, stream ?? streamOf(deviceId, turns), stream === undefined),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Pointer } from './bound-tensors.ts';
+import type { CudaStream } from './cuda-stream.ts';
 import type { OrtApi } from './ort-capi.ts';
 
 /** The device of a session. */
@@ -12,6 +13,8 @@ export type OrtDevice =
       readonly cudnn?: boolean;
       /** Whether runs can be captured as CUDA graphs; default false. */
       readonly graphs?: boolean;
+      /** The stream of all runs; absent = ONNX Runtime creates one. */
+      readonly stream?: CudaStream;
     }
   | { readonly provider: 'webgpu' };
 
@@ -42,6 +45,7 @@ export function cudaOptions({
   memoryBytes,
   cudnn = false,
   graphs = false,
+  stream,
 }: Extract<OrtDevice, { provider: 'cuda' }>): Record<string, string> {
   return {
     device_id: String(deviceId),
@@ -54,6 +58,7 @@ export function cudaOptions({
     sdpa_kernel: '3',
     enable_cudnn: cudnn ? '1' : '0',
     ...(graphs && { enable_cuda_graph: '1' }),
+    ...(stream && { has_user_compute_stream: '1', user_compute_stream: String(stream.handle) }),
     ...(memoryBytes !== null && { gpu_mem_limit: String(memoryBytes) }),
   };
 }

@@ -25,10 +25,15 @@ const CPU_ARENA_ALLOCATOR = 1;
 const DEFAULT_MEMORY = 0;
 /** Run option of the CUDA provider: the number of the graph that a run captures or replays; −1 = none. */
 const GRAPH_ID = 'gpu_graph_id';
+/** Run option: the call returns when the card has been given the run. */
+const WITHOUT_WAIT = 'disable_synchronize_execution_providers';
 
 const CPU_DEVICE: OrtDevice = { provider: 'cpu' };
 
-/** A loaded model. `dispose` releases all handles and must not be called during a run. */
+/**
+ * A loaded model. `dispose` releases all handles, and the device's stream. It must not be called during a
+ * run.
+ */
 export class OrtSession {
   readonly api: OrtApi;
   readonly device: OrtDevice;
@@ -37,7 +42,7 @@ export class OrtSession {
   readonly #memory: Pointer;
   readonly #session: Pointer;
   readonly #runOptions: Pointer;
-  /** By number of the graph. */
+  /** By number of the graph; runs that are not waited for have the negative number. */
   readonly #graphOptions = new Map<number, Pointer>();
 
   /** @throws Error with ONNX Runtime's message if it refuses the model */
@@ -120,13 +125,16 @@ export class OrtSession {
    * Runs as the graph of this number (1 …): the first runs are ordinary ones, then ONNX Runtime captures the
    * graph and replays it. All runs of a number must have the same binding and the same thread. Other sessions
    * run as always.
+   * @param waits false = returns when the run has begun on the device's stream; only for captured graphs
    */
-  runGraph(binding: OrtBinding, graph: number): void {
-    let options = this.#graphOptions.get(graph);
+  runGraph(binding: OrtBinding, graph: number, waits = true): void {
+    const key = waits ? graph : -graph;
+    let options = this.#graphOptions.get(key);
     if (options === undefined) {
       options = this.api.CreateRunOptions();
       this.api.AddRunConfigEntry(options, GRAPH_ID, String(graph));
-      this.#graphOptions.set(graph, options);
+      if (!waits) this.api.AddRunConfigEntry(options, WITHOUT_WAIT, '1');
+      this.#graphOptions.set(key, options);
     }
     this.api.RunWithBinding(this.#session, options, binding.handle);
   }
@@ -168,6 +176,7 @@ export class OrtSession {
     this.api.ReleaseRunOptions(this.#runOptions);
     this.api.ReleaseMemoryInfo(this.#memory);
     this.api.ReleaseEnv(this.#environment);
+    if (this.device.provider === 'cuda') this.device.stream?.dispose();
   }
 }
 
