@@ -132,6 +132,8 @@ export interface EngineStatus {
   readonly healthy: boolean;
   /** Decode runs are graphs of CUDA. Absent = false. */
   readonly usesGraphs?: boolean;
+  /** The device may begin a decode run before the tokens of the last one are read. Absent = false. */
+  readonly runsAhead?: boolean;
   /** Absent if the engine keeps no prefixes beyond its slots. */
   readonly prefixStore?: PrefixMemoryStatus | undefined;
   /** Absent if the engine keeps no prefixes on disk. */

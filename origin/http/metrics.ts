@@ -21,7 +21,14 @@ interface Measured {
 
 type MeasuredEngine = Pick<
   EngineStatus,
-  'running' | 'waiting' | 'suspended' | 'suspensions' | 'usesGraphs' | 'prefixStore' | 'prefixDisk'
+  | 'running'
+  | 'waiting'
+  | 'suspended'
+  | 'suspensions'
+  | 'usesGraphs'
+  | 'runsAhead'
+  | 'prefixStore'
+  | 'prefixDisk'
 > & { readonly model: string; readonly slots?: number };
 
 export function createMetrics(measured: Measured) {
@@ -58,6 +65,9 @@ export function createMetrics(measured: Measured) {
   perModel('suspensions', 'Suspensions since the engine started.', ({ suspensions }) => suspensions ?? 0);
   perModel('cuda_graphs', '1 if decode steps run as CUDA graphs.', ({ usesGraphs }) =>
     Number(usesGraphs ?? false),
+  );
+  perModel('runs_ahead', '1 if decode steps begin before the last tokens are read.', ({ runsAhead }) =>
+    Number(runsAhead ?? false),
   );
   const store = (name: string, help: string, count: keyof PrefixMemoryStatus) =>
     perModel(`prefix_store_${name}`, help, ({ prefixStore }) => prefixStore?.[count] ?? 0);

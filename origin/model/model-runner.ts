@@ -66,6 +66,13 @@ export interface DecodeBatch {
    * that draw.
    */
   readonly draws?: readonly (DrawRequest | null)[] | undefined;
+  /** By row: 1 = it is of no sequence, and nothing of it is needed. Absent = all are of sequences. */
+  readonly idle?: Uint8Array | undefined;
+  /**
+   * The same sequences are likely to decode in the next run, and no prompt comes before it. So a device may
+   * begin it with the tokens that it draws in this one. Absent = false.
+   */
+  readonly continues?: boolean | undefined;
 }
 
 /** What runs draw from rows that stay on the device. */
@@ -212,6 +219,13 @@ export interface ModelRunner {
   readonly sparse?: SparseRows | null;
   /** Decode runs are graphs of CUDA. Absent = false. */
   readonly usesGraphs?: boolean;
+  /** If the device draws all tokens of a run, it can begin the next one before the host reads them. */
+  readonly runsAhead?: boolean;
+  /**
+   * The device computes the run after the last one. `decode` takes it for the same tokens, without the rows
+   * that have become idle. Everything else first waits for its end, and it is lost.
+   */
+  readonly hasBegun?: boolean;
   /**
    * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next
    * call. In runs of `minRows` or more, and of a `rowMultiple`, the bits of a row do not depend

@@ -5,15 +5,16 @@ import { join } from 'node:path';
 
 /**
  * A CUDA driver whose card is the main memory. It demands what a real one does or may do: a current context,
- * page-locked host memory, pitches of at least the width. Copies and kernels run only when their stream is
- * waited for. The kernels are those of logit-blocks.ptx, written plainly, and draw-tokens.cu itself.
+ * page-locked host memory, pitches of at least the width. Copies, kernels and functions run only when their
+ * stream, or an event behind them, is waited for; what is behind the event, later. The kernels are those of
+ * logit-blocks.ptx, written plainly, and draw-tokens.cu itself.
  */
 const LIBRARY = `
   #include <math.h>
   #include <stdint.h>
   #include <stdlib.h>
   #include <string.h>
-  enum { INVALID = 1, NO_CONTEXT = 201, HOST = 1, DEVICE = 2, MOST = 4096, PINNED = 16, ARGUMENTS = 7, BLOCK = 128 };
+  enum { INVALID = 1, NO_CONTEXT = 201, HOST = 1, DEVICE = 2, MOST = 4096, PINNED = 16, ARGUMENTS = 7, BLOCK = 128, STREAMS = 0x5000, EVENTS = 0x8000 };
   typedef struct {
     size_t fromX, fromY; int fromType; const char *fromHost, *fromDevice; void *fromArray; size_t fromPitch;
     size_t toX, toY; int toType; char *toHost, *toDevice; void *toArray; size_t toPitch;
@@ -22,17 +23,27 @@ const LIBRARY = `
   typedef uint64_t Arguments[ARGUMENTS];
   typedef struct { const char *name; int threads, arguments; void (*run)(unsigned, unsigned, const Arguments); } Kernel;
   typedef struct { char *start; size_t bytes; } Clear;
-  typedef struct { Copy copy; Clear clear; const Kernel *kernel; unsigned columns, rows; Arguments arguments; } Work;
-  static int retained, depth, streams, queued, waits, failure, modules, refusal, spoiled;
+  typedef struct {
+    size_t stream, event;
+    void (*function)(void *);
+    void *data;
+    Copy copy;
+    Clear clear;
+    const Kernel *kernel;
+    unsigned columns, rows;
+    Arguments arguments;
+  } Work;
+  static int retained, depth, streams, events, queued, waits, failure, modules, refusal, spoiled, made;
   static Work queue[MOST];
   static struct { char *start; size_t bytes; int registered; } pinned[PINNED];
 
   int live(void) {
-    int count = retained + depth + streams + queued + modules;
+    int count = retained + depth + streams + events + queued + modules;
     for (int i = 0; i < PINNED; i++) count += pinned[i].start != 0;
     return count;
   }
   int waits_for_all(void) { return waits; }
+  int work(void) { return queued; }
   void fail_with(int error) { failure = error; }
   void refuse_kernels_with(int error) { refusal = error; }
   void spoil_sums(void) { spoiled = 1; }
@@ -52,15 +63,28 @@ const LIBRARY = `
   int cuDevicePrimaryCtxRelease_v2(int device) { retained--; return device == 40 ? 0 : INVALID; }
   int cuCtxPushCurrent_v2(size_t context) { if (context != 0x7028) return INVALID; depth++; return 0; }
   int cuCtxPopCurrent_v2(size_t *context) { if (!depth) return NO_CONTEXT; depth--; *context = 0x7028; return 0; }
-  int cuCtxSynchronize(void) { if (!depth) return NO_CONTEXT; waits++; return failure; }
+  static void run_until(size_t stream, size_t event);
+  int cuCtxSynchronize(void) {
+    if (!depth) return NO_CONTEXT;
+    waits++;
+    run_until(0, 0);
+    return failure;
+  }
   int cuStreamCreate(size_t *stream, unsigned flags) {
     if (!depth) return NO_CONTEXT;
     if (flags != 1) return INVALID;
     streams++;
-    *stream = 0x5000;
+    *stream = STREAMS + ++made;
     return 0;
   }
-  int cuStreamDestroy_v2(size_t stream) { if (!depth || stream != 0x5000) return INVALID; streams--; return 0; }
+  static int is_stream(size_t stream) { return stream > STREAMS && stream <= STREAMS + made; }
+  int cuStreamDestroy_v2(size_t stream) { if (!depth || !is_stream(stream)) return INVALID; streams--; return 0; }
+  int cuEventCreate(size_t *event, unsigned flags) {
+    if (!depth) return NO_CONTEXT;
+    *event = EVENTS + ++events;
+    return flags == 2 ? 0 : INVALID;
+  }
+  int cuEventDestroy_v2(size_t event) { if (!depth || event <= EVENTS) return INVALID; events--; return 0; }
   int cuMemHostAlloc(char **address, size_t bytes, unsigned flags) {
     if (!depth) return NO_CONTEXT;
     for (int i = 0; i < PINNED; i++) if (!pinned[i].start) {
@@ -108,18 +132,18 @@ const LIBRARY = `
   }
   int cuMemcpy2DAsync_v2(const Copy *copy, size_t stream) {
     if (!depth) return NO_CONTEXT;
-    if (stream != 0x5000 || queued == MOST || !copy->width || !copy->height) return INVALID;
+    if (!is_stream(stream) || queued == MOST || !copy->width || !copy->height) return INVALID;
     if (copy->fromX || copy->fromY || copy->toX || copy->toY) return INVALID;
     if (!is_valid(copy->fromType, copy->fromHost, copy->fromDevice, copy->fromPitch, copy)) return INVALID;
     if (!is_valid(copy->toType, copy->toHost, copy->toDevice, copy->toPitch, copy)) return INVALID;
-    queue[queued] = (Work){.copy = *copy};
+    queue[queued] = (Work){.stream = stream, .copy = *copy};
     queued++;
     return 0;
   }
   int cuMemsetD8Async(char *start, unsigned char value, size_t bytes, size_t stream) {
     if (!depth) return NO_CONTEXT;
-    if (stream != 0x5000 || queued == MOST || !start || value) return INVALID;
-    queue[queued] = (Work){.clear = {start, bytes}};
+    if (!is_stream(stream) || queued == MOST || !start || value) return INVALID;
+    queue[queued] = (Work){.stream = stream, .clear = {start, bytes}};
     queued++;
     return 0;
   }
@@ -172,10 +196,12 @@ const LIBRARY = `
     }
   }
   void draw_on_cpu(unsigned columns, const uint64_t *arguments);
+  void feed_on_cpu(unsigned columns, const uint64_t *arguments);
+  static void feed_tokens(unsigned columns, unsigned rows, const Arguments a) { feed_on_cpu(columns, a); }
   static void draw_tokens(unsigned columns, unsigned rows, const Arguments a) { draw_on_cpu(columns, a); }
   static const Kernel kernels[] = {
     {"block_maxima", 256, 4, block_maxima}, {"block_sums", 256, 7, block_sums}, {"fetch_blocks", 128, 4, fetch_blocks},
-    {"draw_tokens", 1024, 6, draw_tokens},
+    {"draw_tokens", 1024, 6, draw_tokens}, {"feed_tokens", 32, 6, feed_tokens},
   };
   int cuModuleLoadData(size_t *module, const char *text) {
     if (!depth) return NO_CONTEXT;
@@ -186,7 +212,7 @@ const LIBRARY = `
   }
   int cuModuleUnload(size_t module) { if (!depth || module != 0x6000) return INVALID; modules--; return 0; }
   int cuModuleGetFunction(const Kernel **function, size_t module, const char *name) {
-    for (int i = 0; i < 4; i++) if (module == 0x6000 && !strcmp(kernels[i].name, name)) {
+    for (int i = 0; i < 5; i++) if (module == 0x6000 && !strcmp(kernels[i].name, name)) {
       *function = kernels + i;
       return 0;
     }
@@ -202,34 +228,62 @@ const LIBRARY = `
     unsigned shared, size_t stream, void **arguments, void **extra
   ) {
     if (!depth) return NO_CONTEXT;
-    if (stream != 0x5000 || queued == MOST || !columns || !rows || layers != 1 || shared || extra) return INVALID;
+    if (!is_stream(stream) || queued == MOST || !columns || !rows || layers != 1 || shared || extra) return INVALID;
     if (threads != kernel->threads || y != 1 || z != 1) return INVALID;
     Work *work = queue + queued++;
-    *work = (Work){.kernel = kernel};
+    *work = (Work){.stream = stream, .kernel = kernel};
     work->columns = columns;
     work->rows = rows;
     for (int i = 0; i < kernel->arguments; i++) work->arguments[i] = *(uint64_t *)arguments[i];
     return 0;
   }
-  int cuStreamSynchronize(size_t stream) {
+  int cuEventRecord(size_t event, size_t stream) {
     if (!depth) return NO_CONTEXT;
-    for (int i = 0; i < queued; i++) {
-      const Work *work = queue + i;
-      if (work->kernel) {
-        work->kernel->run(work->columns, work->rows, work->arguments);
-        continue;
-      }
-      if (work->clear.start) {
-        memset(work->clear.start, 0, work->clear.bytes);
-        continue;
-      }
+    if (!is_stream(stream) || queued == MOST || event <= EVENTS) return INVALID;
+    queue[queued++] = (Work){.stream = stream, .event = event};
+    return 0;
+  }
+  int cuLaunchHostFunc(size_t stream, void (*function)(void *), void *data) {
+    if (!is_stream(stream) || queued == MOST) return INVALID;
+    queue[queued++] = (Work){.stream = stream, .function = function, .data = data};
+    return 0;
+  }
+  static void execute(const Work *work) {
+    if (work->function) work->function(work->data);
+    else if (work->kernel) work->kernel->run(work->columns, work->rows, work->arguments);
+    else if (work->clear.start) memset(work->clear.start, 0, work->clear.bytes);
+    else if (!work->event) {
       const Copy *copy = &work->copy;
       const char *from = copy->fromType == HOST ? copy->fromHost : copy->fromDevice;
       char *to = copy->toType == HOST ? copy->toHost : copy->toDevice;
       for (size_t line = 0; line < copy->height; line++)
         memcpy(to + line * copy->toPitch, from + line * copy->fromPitch, copy->width);
     }
-    queued = 0;
+  }
+  /** Runs the work of a stream, 0 = of all, up to an event, 0 = to the end. */
+  static void run_until(size_t stream, size_t event) {
+    int kept = 0, isOver = 0;
+    for (int at = 0; at < queued; at++) {
+      if (isOver || (stream && queue[at].stream != stream)) queue[kept++] = queue[at];
+      else {
+        execute(queue + at);
+        isOver = event && queue[at].event == event;
+      }
+    }
+    queued = kept;
+  }
+  int cuEventSynchronize(size_t event) {
+    if (!depth) return NO_CONTEXT;
+    for (int at = queued - 1; at >= 0; at--) if (queue[at].event == event) {
+      run_until(queue[at].stream, event);
+      break;
+    }
+    return failure;
+  }
+  int cuStreamSynchronize(size_t stream) {
+    if (!depth) return NO_CONTEXT;
+    if (!is_stream(stream)) return INVALID;
+    run_until(stream, 0);
     return failure;
   }
 `;
@@ -261,14 +315,21 @@ const THREADS = `
 
 const RUN_THREADS = `
   static const uint64_t *given;
-  static void run_thread(void) {
+  static void draw_thread(void) {
     draw_tokens(
       (float *)given[0], (const Request *)given[1], (Edit *)given[2], (const unsigned *)given[3], (Result *)given[4],
       given[5]
     );
     running[thread] = 0;
   }
-  void draw_on_cpu(unsigned columns, const uint64_t *arguments) {
+  static void feed_thread(void) {
+    feed_tokens(
+      (const Request *)given[0], (const Result *)given[1], (long long *)given[2], (long long *)given[3],
+      (int *)given[4], given[5]
+    );
+    running[thread] = 0;
+  }
+  static void run_on_cpu(unsigned columns, const uint64_t *arguments, void (*run_thread)(void)) {
     given = arguments;
     for (entry = 0; entry < (int)columns; entry++) {
       for (int i = 0; i < THREADS; i++) {
@@ -288,6 +349,8 @@ const RUN_THREADS = `
       }
     }
   }
+  void draw_on_cpu(unsigned columns, const uint64_t *arguments) { run_on_cpu(columns, arguments, draw_thread); }
+  void feed_on_cpu(unsigned columns, const uint64_t *arguments) { run_on_cpu(columns, arguments, feed_thread); }
 `;
 
 const DRAW_KERNEL = new URL('../../origin/model/runner/kernels/draw-tokens.cu', import.meta.url);

@@ -126,6 +126,7 @@ export class Engine {
       waiting: waiting + this.#admission.preparing,
       healthy: this.#failures <= MAX_FAILURES,
       usesGraphs: this.#options.runner.usesGraphs ?? false,
+      runsAhead: this.#options.runner.runsAhead ?? false,
       prefixStore: this.#store ? { ...this.#store.status, copySeconds: this.#copySeconds() } : undefined,
       prefixDisk: this.#disk?.status,
     };

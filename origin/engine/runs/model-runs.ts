@@ -50,14 +50,20 @@ export class ModelRuns {
    * was computed thus decodes in the same step. Each run is built when the run before it has been charged.
    */
   *schedule(): Generator<ModelRun> {
+    if (this.#runner.hasBegun) {
+      // A prompt's run would come after it in any case, but lose it.
+      const begun = this.#scheduleDecode();
+      if (begun !== null) yield begun;
+      if (this.#running.prefills.length === 0) return;
+    }
     yield* this.#prefills.schedule();
-    const accounts = this.#shares.streams(this.#running.work);
-    const decode = this.#scheduleDecode(accounts);
+    const decode = this.#scheduleDecode();
     if (decode !== null) yield decode;
   }
 
-  /** Schedules the decoding sequences of the accounts. */
-  #scheduleDecode(accounts: ReadonlySet<string>): ModelRun | null {
+  /** Schedules the decoding sequences of the tenants that are due. */
+  #scheduleDecode(): ModelRun | null {
+    const accounts = this.#shares.streams(this.#running.work);
     const bySlot = this.#running.streamsOf(accounts);
     const batch = this.#batch.build(bySlot, (slot) => this.#running.idlePosition(slot));
     if (batch === null) return null;
@@ -78,7 +84,8 @@ export class ModelRuns {
         this.#clock.enter(run);
         const draws = this.#draws(sequences);
         const coldness = this.#coldness(sequences, draws);
-        return this.#runner.decode({ ...batch, coldness, draws }, run?.stop.signal);
+        const continues = this.#continues(sequences);
+        return this.#runner.decode({ ...batch, coldness, draws, continues }, run?.stop.signal);
       },
       postprocess: (logits, now) => {
         if (run) run.stoppedBy = null;
@@ -104,6 +111,14 @@ export class ModelRuns {
       },
       charge: () => this.#clock.chargeRun('decode', run, parts),
     };
+  }
+
+  /** Whether the next run probably is of the same sequences, or of those of them that go on. */
+  #continues(sequences: readonly (Sequence | null)[]): boolean {
+    const { decoding, prefills } = this.#running;
+    const count = (rows: readonly (Sequence | null)[]) => rows.filter((sequence) => sequence !== null).length;
+    const goesOn = sequences.some((sequence) => sequence !== null && sequence.remaining > 1);
+    return goesOn && prefills.length === 0 && count(sequences) === count(decoding);
   }
 
   /** Returns the tokens that the device is to draw; undefined if none. */

@@ -81,12 +81,14 @@ export class DecodeBatchBuilder {
   /** Reused from step to step. */
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;
+  readonly #idle: Uint8Array;
   readonly #shape: BatchShape;
 
   /** Idle slots are added if there are fewer rows. */
   constructor(shape: BatchShape) {
     this.#tokens = new Int32Array(shape.slots);
     this.#positions = new Int32Array(shape.slots);
+    this.#idle = new Uint8Array(shape.slots);
     this.#shape = shape;
   }
 
@@ -103,10 +105,11 @@ export class DecodeBatchBuilder {
     const firstSlot = Math.min(first, bySlot.length - rows);
     for (let row = 0; row < rows; row++) {
       const sequence = bySlot[firstSlot + row] ?? null;
+      this.#idle[row] = Number(sequence === null);
       this.#tokens[row] = sequence === null ? 0 : sequence.lastToken;
       this.#positions[row] = sequence === null ? idlePosition(firstSlot + row) : sequence.computed;
     }
-    return { firstSlot, rows, tokens: this.#tokens, positions: this.#positions };
+    return { firstSlot, rows, tokens: this.#tokens, positions: this.#positions, idle: this.#idle };
   }
 }
 

@@ -9,6 +9,7 @@ import { inFile, ModelError } from '../config/model-json.ts';
 import { cardOf, deviceFor, type Machine, onDevice, thisMachine } from '../device/device-choice.ts';
 import { patchDecoder } from '../foreign/patch-decoder.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
+import { openCudaDriver } from '../ort/cuda-driver.ts';
 import { type GraphFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { scoreFault as findScoreFault } from '../runner/check-scores.ts';
@@ -146,8 +147,8 @@ export async function openModel(
   const machine = thisMachine();
   let graphWarning: string | null = null;
   const { opened, warning } = await onDevice(device, machine, async (chosen) => {
-    const openOn = (target: OrtDevice, turns?: DeviceTurns) =>
-      open(plan, options, { device: target, turns }, machine, allocateLogits);
+    const openOn = (target: OrtDevice, turns?: DeviceTurns, ownStream = false) =>
+      open(plan, options, { device: target, turns, ownStream }, machine, allocateLogits);
     const { engineLocks } = options;
     if (chosen.provider === 'cpu') return openOn(chosen);
     if (chosen.provider === 'webgpu')
@@ -155,14 +156,17 @@ export async function openModel(
     return startOnCuda(engineLocks, threadId, async (turns) => {
       // Graphs read ids, not the vectors of images.
       if (plan.vision !== null) return openOn(chosen, turns);
-      try {
-        const opened = await openOn({ ...chosen, graphs: true }, turns);
-        const { runner } = opened.model;
-        if (runner instanceof GraphRunner) graphWarning = rowWarning(runner);
-        return opened;
-      } catch (error) {
-        graphWarning = `without CUDA graphs: ${oneLine(error)}`;
+      for (const ownStream of [true, false]) {
+        try {
+          const opened = await openOn({ ...chosen, graphs: true }, turns, ownStream);
+          const { runner } = opened.model;
+          if (runner instanceof GraphRunner) graphWarning = rowWarning(runner, graphWarning);
+          return opened;
+        } catch (error) {
+          graphWarning = oneLine(error);
+        }
       }
+      graphWarning = `without CUDA graphs: ${graphWarning}`;
       return openOn(chosen, turns);
     });
   });
@@ -174,10 +178,17 @@ export async function openModel(
   return { ...model, warning: warnings.join('; ') || null };
 }
 
-/** Says what a card with graphs leaves to the host, though it could do it; null if nothing. */
-function rowWarning({ sparseFault, drawFault }: GraphRunner): string | null {
+/**
+ * Says what a card with graphs leaves to the host, though it could do it; null if nothing.
+ * @param streamFault why the runs are not on a stream of the origin; null if they are
+ */
+function rowWarning(
+  { sparseFault, drawFault, aheadFault }: GraphRunner,
+  streamFault: string | null,
+): string | null {
   if (sparseFault !== null) return `logits come to main memory as whole rows: ${sparseFault}`;
-  return drawFault && `tokens are drawn on the host: ${drawFault}`;
+  if (drawFault !== null) return `tokens are drawn on the host: ${drawFault}`;
+  return aheadFault && `decode steps wait until the last tokens are read: ${streamFault ?? aheadFault}`;
 }
 
 interface OpenedOnDevice {
@@ -190,12 +201,14 @@ interface OpenedDevice {
   readonly device: OrtDevice;
   /** Absent = no other engine uses it. */
   readonly turns: DeviceTurns | undefined;
+  /** Whether the runs are on a stream that copies and kernels can share. Only for CUDA. */
+  readonly ownStream: boolean;
 }
 
 async function open(
   plan: ModelPlan,
   options: ModelOptions,
-  { device, turns }: OpenedDevice,
+  { device, turns, ownStream }: OpenedDevice,
   machine: Machine,
   allocateLogits: AllocateLogits | undefined,
 ): Promise<OpenedOnDevice> {
@@ -226,7 +239,11 @@ async function open(
   const embedder = parts?.embedder ?? null;
   const images = parts?.encoder ?? null;
   try {
-    const modelDevice = deviceFor(patched.graph, device, machine);
+    const chosen = deviceFor(patched.graph, device, machine);
+    const modelDevice =
+      chosen.provider === 'cuda' && ownStream
+        ? { ...chosen, stream: openCudaDriver().stream(chosen.deviceId, turns) }
+        : chosen;
     const session = loadSession(plan, patched.model, { threads, device: modelDevice, turns });
     const { logits } = patched;
     const runnerOptions = { decoder, logits, layout, prefillChunk, embedder, allocateLogits };

@@ -3,13 +3,17 @@ import type { DecodeBatch, SparseRows } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import { arrayTensor, type Pointer } from '../ort/bound-tensors.ts';
 import type { CudaCopies } from '../ort/cuda-copies.ts';
+import type { CudaEvent } from '../ort/cuda-stream.ts';
 import type { OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import type { SparseLogits } from '../sparse-logits.ts';
 import { totalLengthOf } from './batch-inputs.ts';
+import { BegunRun } from './begun-run.ts';
+import { aheadFault } from './check-ahead.ts';
 import { drawFault } from './check-draws.ts';
 import { sparseFault } from './check-sparse.ts';
+import { DecodeInputs } from './decode-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
 import { DeviceLogits, type DeviceLogitsOptions } from './device-logits.ts';
@@ -22,11 +26,8 @@ const RUNS_TO_CAPTURE = 3;
 /** Bindings of ordinary runs that are kept; each costs a few kilobytes of main memory. */
 const MAX_RANGES = 64;
 
-/**
- * Bytes of a row's inputs: token, position and index as int64, then last position, coldness and `whole` in 4
- * bytes each.
- */
-const INPUT_BYTES = 3 * 8 + 3 * 4;
+/** How the rows come from which the device does not draw. */
+type Brought = 'whole' | 'sparse' | 'none';
 
 interface DecodeGraphsOptions {
   readonly session: OrtSession;
@@ -42,6 +43,8 @@ interface DecodeGraphsOptions {
   readonly logits: SparseLogits;
   /** The addresses of that memory. */
   readonly host: DeviceLogitsOptions['host'];
+  /** Whether the session runs on the stream of `copies`, so that draws need not wait for a run. */
+  readonly sharesStream: boolean;
 }
 
 /**
@@ -50,20 +53,26 @@ interface DecodeGraphsOptions {
  * starts the kernels of a step with one call, and keeps the addresses of its capture. Other batches run
  * without a graph.
  *
+ * If the card draws the tokens of all rows, it gets the next run before the host reads them. The host waits
+ * for an event before that run. What the host writes or reads meanwhile, the run does not touch.
+ *
  * A graph writes to memory that is free between runs. So after a capture nothing may be allocated on the
  * device that outlives a run: what a binding copies there would be overwritten.
  */
 export class DecodeGraphs {
   readonly #options: DecodeGraphsOptions;
-  readonly #inputs: { readonly host: bigint; readonly device: Pointer; readonly bytes: number };
-  readonly #tokens: BigInt64Array;
-  readonly #positions: BigInt64Array;
-  readonly #lastPositions: Int32Array;
-  readonly #coldness: Float32Array;
-  readonly #whole: Int32Array;
+  readonly #inputs: DecodeInputs;
   readonly #logits: Pointer;
   #sparse: DeviceLogits | null = null;
   #sparseFault: string | null = null;
+  readonly #begun: BegunRun;
+  /** Passes when tokens are drawn; null if all runs are waited for. */
+  readonly #drawn: CudaEvent | null;
+  /** The last run, if the next one overwrites its logits. */
+  #overwritten: DecodeBatch | null = null;
+  /** The card may compute something that was not waited for. */
+  #isBusy = false;
+  #aheadFault: string | null;
   /** Graphs by number of rows, ascending. */
   readonly #bindings = new Map<number, OrtBinding>();
   /** Ordinary runs by slots; least recently used first. */
@@ -73,19 +82,12 @@ export class DecodeGraphs {
     const { decoder, layout, memory, copies } = options;
     const { slots } = layout;
     this.#options = options;
-    const bytes = INPUT_BYTES * slots;
-    const { address: host, bytes: staging } = copies.hostMemory(bytes);
-    this.#inputs = { host, device: memory.allocate(bytes), bytes };
+    this.#inputs = new DecodeInputs(memory, copies, slots);
     this.#logits = memory.allocate(4 * slots * decoder.vocabularySize);
     this.#openSparse();
-    const { buffer, byteOffset } = staging;
-    const int64s = (part: number) => new BigInt64Array(buffer, byteOffset + 8 * slots * part, slots);
-    [this.#tokens, this.#positions] = [int64s(0), int64s(1)];
-    int64s(2).set(BigInt64Array.from({ length: slots }, (_, row) => BigInt(row)));
-    const last = byteOffset + 8 * slots * 3;
-    this.#lastPositions = new Int32Array(buffer, last, slots);
-    this.#coldness = new Float32Array(buffer, last + 4 * slots, slots);
-    this.#whole = new Int32Array(buffer, last + 8 * slots, slots);
+    this.#begun = new BegunRun(slots);
+    this.#drawn = options.sharesStream ? copies.newEvent() : null;
+    this.#aheadFault = options.sharesStream ? null : 'runs have a stream of their own';
     try {
       for (const rows of new Set([...ROWS.filter((rows) => rows < slots), slots])) {
         const binding = this.#bind(0, rows);
@@ -114,6 +116,25 @@ export class DecodeGraphs {
     return this.#sparse?.drawFault ?? null;
   }
 
+  /** Why no run begins before the tokens of the last one are read; null if it does. */
+  get aheadFault(): string | null {
+    return this.sparse?.draws ? this.#aheadFault : 'the host draws';
+  }
+
+  /** Whether the card computes the run after the last one. */
+  get hasBegun(): boolean {
+    return this.#begun.exists;
+  }
+
+  /** Waits for what the card computes. A run that it has begun is lost. */
+  settle(): void {
+    this.#overwritten = null;
+    this.#begun.end();
+    if (!this.#isBusy) return;
+    this.#options.copies.wait();
+    this.#isBusy = false;
+  }
+
   /** Returns the rows of the smallest graph of at least `rows` rows. */
   rowsFor(rows: number): number {
     for (const bound of this.#bindings.keys()) if (bound >= rows) return bound;
@@ -121,7 +142,7 @@ export class DecodeGraphs {
   }
 
   /**
-   * Captures all graphs. Overwrites a position at the start and the end of every slot.
+   * Captures all graphs. Overwrites the first positions and the last one of every slot.
    * @throws Error if a replay has not the bits of an ordinary run, or ONNX Runtime cannot capture
    */
   capture(): void {
@@ -129,7 +150,10 @@ export class DecodeGraphs {
     const positions = [0, layout.contextLength - 1];
     for (const [rows, binding] of this.#bindings) {
       const batches = positions.map((position) => probeBatch(rows, position, decoder.vocabularySize));
-      const expected = batches.map((batch) => this.#run(batch, () => session.run(binding)).slice());
+      const expected = batches.map((batch) => {
+        this.#begin(batch, () => session.run(binding));
+        return this.#finish(rows, { firstRow: 0, rows }, 'whole').slice();
+      });
       for (let run = 0; run < RUNS_TO_CAPTURE; run++) this.decode(batches[0]!);
       for (const [at, batch] of [...batches.entries(), [0, batches[0]!] as const]) {
         if (equal(this.decode(batch), expected[at]!)) continue;
@@ -140,19 +164,65 @@ export class DecodeGraphs {
   }
 
   /**
-   * Runs a batch whose number of rows has a graph, from slot 0 on.
+   * Runs a batch whose number of rows has a graph, from slot 0 on, or takes the run that has begun.
    * @param asked the rows of which the logits are returned; absent = all
    */
-  decode(batch: DecodeBatch, asked?: AskedRows): Float32Array {
-    const graph = batch.rows;
-    const { session } = this.#options;
-    return this.#run(batch, () => session.runGraph(this.#bindings.get(graph)!, graph), asked);
+  decode(batch: DecodeBatch, asked: AskedRows = { firstRow: 0, rows: batch.rows }): Float32Array {
+    const hasBegun = this.#begun.has(batch, asked);
+    if (!hasBegun) this.settle();
+    this.#begun.end();
+    this.#overwritten = null;
+    const how = this.#beginRows(asked);
+    if (how === 'none' && asked.continues && this.#drawn !== null && this.aheadFault === null)
+      return this.#decodeAhead(batch, asked, { hasBegun, drawn: this.#drawn });
+    if (!hasBegun) this.#begin(batch, () => this.#runGraph(batch.rows));
+    else if (how === 'sparse') this.#inputs.copy();
+    return this.#finish(batch.rows, asked, how);
+  }
+
+  #runGraph(rows: number, waits = true): void {
+    this.#options.session.runGraph(this.#bindings.get(rows)!, rows, waits);
+  }
+
+  /** Begins the next run before it reads the tokens that the card draws in this one. */
+  #decodeAhead(
+    batch: DecodeBatch,
+    asked: AskedRows,
+    { hasBegun, drawn }: { readonly hasBegun: boolean; readonly drawn: CudaEvent },
+  ): Float32Array {
+    const sparse = this.#sparse!;
+    const { rows } = batch;
+    this.#isBusy = true;
+    if (!hasBegun) this.#begin(batch, () => this.#runGraph(rows, false));
+    const { contextLength } = this.#options.layout;
+    sparse.beginDraws({
+      tokens: this.#inputs.at('tokens'),
+      positions: this.#inputs.at('positions'),
+      lastPositions: this.#inputs.at('lastPositions'),
+      contextLength,
+    });
+    drawn.record();
+    this.#runGraph(rows, false);
+    drawn.wait();
+    this.#begun.begin(batch, sparse.drawnIds());
+    this.#overwritten = batch;
+    sparse.bringUndrawn();
+    return this.#rowsOf(asked);
+  }
+
+  /** Makes the last run again if a sampler needs its logits after all. KV is the same after it. */
+  #bringBack(): void {
+    const batch = this.#overwritten;
+    if (batch === null) return;
+    this.settle();
+    this.#begin(batch, () => this.#runGraph(batch.rows));
   }
 
   /** Runs any batch without a graph. */
   decodeOrdinary(batch: DecodeBatch): Float32Array {
     const { session, layout } = this.#options;
     const { firstSlot, rows, positions } = batch;
+    this.settle();
     const key = firstSlot * (layout.slots + 1) + rows;
     const binding = this.#ranges.get(key) ?? this.#bind(firstSlot, rows);
     this.#ranges.delete(key);
@@ -163,13 +233,19 @@ export class DecodeGraphs {
       unused.dispose();
       this.#ranges.delete(oldest);
     }
-    const { coldness, draws } = batch;
-    return this.#run(batch, () => session.run(binding), { firstRow: 0, rows, coldness, draws });
+    const asked = { ...batch, firstRow: 0 };
+    const how = this.#beginRows(asked);
+    this.#begin(batch, () => session.run(binding));
+    return this.#finish(rows, asked, how);
   }
 
   dispose(): void {
-    this.#disposeBindings();
-    this.#options.copies.dispose();
+    try {
+      this.settle();
+    } finally {
+      this.#disposeBindings();
+      this.#options.copies.dispose();
+    }
   }
 
   #disposeBindings(): void {
@@ -179,7 +255,8 @@ export class DecodeGraphs {
   #openSparse(): void {
     const { logits, host, memory, copies } = this.#options;
     try {
-      this.#sparse = new DeviceLogits({ logits, host, memory, copies, device: this.#logits });
+      const bringBack = () => this.#bringBack();
+      this.#sparse = new DeviceLogits({ logits, host, memory, copies, device: this.#logits, bringBack });
     } catch (error) {
       this.#sparseFault = (error as Error).message;
     }
@@ -201,52 +278,53 @@ export class DecodeGraphs {
     const { rows } = batch;
     const fault = drawFault(sparse, (draws) => this.decode(batch, { firstRow: 0, rows, draws }));
     if (fault !== null) sparse.refuseDraws(fault);
+    else if (this.#aheadFault === null) this.#aheadFault = aheadFault(sparse, this, batch);
   }
 
-  #run(
-    { rows, tokens, positions }: DecodeBatch,
-    run: () => void,
-    asked: AskedRows = { firstRow: 0, rows },
-  ): Float32Array {
-    const { copies, logits, decoder, layout, memory } = this.#options;
-    for (let row = 0; row < rows; row++) {
-      this.#tokens[row] = BigInt(tokens[row]!);
-      this.#positions[row] = BigInt(positions[row]!);
-      this.#lastPositions[row] = positions[row]!;
-    }
-    const how = this.#beginRows(asked);
-    const { host, device, bytes } = this.#inputs;
-    copies.toDevice(host, device, bytes);
+  /** Copies the inputs of a batch, and begins its run. */
+  #begin(batch: DecodeBatch, run: () => void): void {
+    this.#inputs.write(batch);
+    this.#inputs.copy();
     run();
-    const first = asked.firstRow * decoder.vocabularySize;
-    const destination = logits.memory.subarray(first, first + asked.rows * decoder.vocabularySize);
-    const setting = (part: number) => memory.at(device, (8 * 3 + 4 * part) * layout.slots);
-    if (how === 'whole') copies.toHost(this.#logits + BigInt(4 * first), destination);
-    if (how === 'sparse') this.#sparse!.summarize(rows, { coldness: setting(1), whole: setting(2) });
+  }
+
+  /** Brings what is asked for of the rows of a run, and waits for it. */
+  #finish(rows: number, asked: AskedRows, how: Brought): Float32Array {
+    const destination = this.#rowsOf(asked);
+    const first = asked.firstRow * this.#options.decoder.vocabularySize;
+    if (how === 'whole') this.#options.copies.toHost(this.#logits + BigInt(4 * first), destination);
+    const [coldness, whole] = [this.#inputs.at('coldness'), this.#inputs.at('whole')];
+    if (how === 'sparse') this.#sparse!.summarize(rows, { coldness, whole });
     this.#sparse?.draw();
     return destination;
   }
 
+  #rowsOf({ firstRow, rows }: AskedRows): Float32Array {
+    const { logits, decoder } = this.#options;
+    const first = firstRow * decoder.vocabularySize;
+    return logits.memory.subarray(first, first + rows * decoder.vocabularySize);
+  }
+
   /** Writes how each row is wanted. Returns how the rows come that the device does not draw from. */
-  #beginRows({ firstRow, rows, coldness, draws }: AskedRows): 'whole' | 'sparse' | 'none' {
+  #beginRows({ firstRow, rows, coldness, draws, idle }: AskedRows): Brought {
     const { logits } = this.#options;
     const sparse = this.#sparse;
     logits.clear();
     sparse?.beginRequests();
     if (sparse === null || (coldness === undefined && draws === undefined)) return 'whole';
-    this.#whole.fill(0);
-    this.#coldness.fill(1);
+    this.#inputs.whole.fill(0);
+    this.#inputs.coldness.fill(1);
     let drawn = 0;
     for (let index = 0; index < rows; index++) {
       const row = firstRow + index;
       const request = draws?.[index] ?? null;
       const ofRow = coldness?.[index] ?? null;
-      if (request !== null && sparse.request(row, request)) {
+      if (idle?.[index] || (request !== null && sparse.request(row, request))) {
         logits.beginAbsent(row);
         drawn++;
-      } else if (ofRow === null) this.#whole[row] = 1;
+      } else if (ofRow === null) this.#inputs.whole[row] = 1;
       else {
-        this.#coldness[row] = ofRow;
+        this.#inputs.coldness[row] = ofRow;
         logits.begin(row, ofRow);
       }
     }
@@ -261,21 +339,14 @@ export class DecodeGraphs {
 
   /** Binds everything but the total length. */
   #bind(firstSlot: number, rows: number): OrtBinding {
-    const { session, decoder, logitsName, layout, cache, memory } = this.#options;
-    const { slots } = layout;
+    const { session, decoder, logitsName, cache, memory } = this.#options;
     const { tokenInput, positionIds, vocabularySize } = decoder;
-    const part = (index: number, elementType: 'int64' | 'int32', dimensions: readonly number[]) => ({
-      address: memory.at(this.#inputs.device, 8 * slots * index),
-      elementType: ElementType[elementType],
-      elementBytes: elementType === 'int64' ? 8 : 4,
-      dimensions,
-      memory: memory.info,
-    });
+    const inputs = this.#inputs;
     return session.bound((binding) => {
-      binding.input(tokenInput, part(0, 'int64', [rows, 1]));
-      if (positionIds !== null) binding.input(positionIds, part(1, 'int64', [rows, 1]));
-      binding.input(LOGITS_INDEX, part(2, 'int64', [rows]));
-      binding.input(LAST_POSITIONS, part(3, 'int32', [rows]));
+      binding.input(tokenInput, inputs.tensor('tokens', [rows, 1]));
+      if (positionIds !== null) binding.input(positionIds, inputs.tensor('positions', [rows, 1]));
+      binding.input(LOGITS_INDEX, inputs.tensor('index', [rows]));
+      binding.input(LAST_POSITIONS, inputs.tensor('lastPositions', [rows]));
       const float32 = { elementType: ElementType.float32, elementBytes: 4, memory: memory.info };
       binding.output(logitsName, { ...float32, address: this.#logits, dimensions: [rows, vocabularySize] });
       cache.bind(binding, firstSlot, rows);
@@ -284,7 +355,7 @@ export class DecodeGraphs {
 }
 
 /** The rows whose logits are wanted, and which of them may be sparse. */
-interface AskedRows extends Pick<DecodeBatch, 'rows' | 'coldness' | 'draws'> {
+interface AskedRows extends Pick<DecodeBatch, 'rows' | 'coldness' | 'draws' | 'idle' | 'continues'> {
   readonly firstRow: number;
 }
 

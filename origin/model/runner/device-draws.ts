@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { type DrawEdits, type DrawnToken, type DrawRequest, EDIT_AMOUNTS } from '../device-draws.ts';
 import type { Pointer } from '../ort/bound-tensors.ts';
-import type { CudaCopies, HostMemory } from '../ort/cuda-copies.ts';
+import type { CudaCopies, CudaWork, HostMemory } from '../ort/cuda-copies.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 
 const KERNELS = new URL('./kernels/draw-tokens.ptx', import.meta.url);
-const KERNEL_THREADS = { draw_tokens: 1024 };
+const KERNEL_THREADS = { draw_tokens: 1024, feed_tokens: 32 };
 
 /** All rows of a run together have at most this many edits. */
 const MAX_EDITS = 65_536;
@@ -24,6 +24,18 @@ export interface DeviceDrawsOptions {
   readonly vocabularySize: number;
 }
 
+/** Where the inputs of the next run lie on the device, by row. */
+export interface RunInputs {
+  /** int64 */
+  readonly tokens: Pointer;
+  /** int64 */
+  readonly positions: Pointer;
+  /** int32 */
+  readonly lastPositions: Pointer;
+  /** Positions of a row. */
+  readonly contextLength: number;
+}
+
 /** A part of the memory of requests and results. */
 interface Part {
   readonly at: number;
@@ -35,7 +47,7 @@ const after = ({ at, bytes: before }: Part, bytes: number): Part => ({ at: at + 
 /** Draws tokens from rows of logits on a CUDA card. */
 export class DeviceDraws {
   readonly #options: DeviceDrawsOptions;
-  readonly #kernels: Readonly<Record<'draw_tokens', { readonly handle: bigint; readonly threads: number }>>;
+  readonly #kernels: ReturnType<typeof loadKernels>;
   readonly #host: HostMemory;
   readonly #view: DataView;
   readonly #device: Pointer;
@@ -55,7 +67,7 @@ export class DeviceDraws {
     const edits = after(requests, EDIT * MAX_EDITS);
     const masks = after(edits, 4 * this.#words * rows);
     this.#parts = { results, requests, edits, masks };
-    this.#kernels = copies.load(readFileSync(KERNELS, 'utf8'), KERNEL_THREADS);
+    this.#kernels = loadKernels(copies);
     const bytes = masks.at + masks.bytes;
     this.#device = memory.allocate(bytes);
     this.#host = copies.hostMemory(bytes);
@@ -106,35 +118,57 @@ export class DeviceDraws {
 
   /** Draws the tokens of all requests. The logits stay as they are. */
   run(): void {
-    const { copies, logits, vocabularySize, memory } = this.#options;
-    const { results, requests, edits, masks } = this.#parts;
-    if (this.#count === 0) return;
+    if (this.#count > 0) this.#options.copies.perform((work) => this.draw(work));
+  }
+
+  /** Begins the draws of all requests, of which there is one at least. */
+  draw(work: CudaWork): void {
+    const { logits, vocabularySize } = this.#options;
+    const { requests, edits, masks } = this.#parts;
     const used = [
       { at: requests.at, bytes: REQUEST * this.#count },
       { at: edits.at, bytes: EDIT * this.#edits },
       { at: masks.at, bytes: 4 * this.#words * this.#masks },
     ];
-    const deviceAt = ({ at }: Pick<Part, 'at'>) => memory.at(this.#device, at);
-    const values = [logits, deviceAt(requests), deviceAt(edits), deviceAt(masks)];
-    copies.perform((work) => {
-      for (const { at, bytes } of used) {
-        if (bytes === 0) continue;
-        const from = { where: 'host', address: this.#host.address + BigInt(at), pitch: bytes } as const;
-        work.copy(from, { where: 'device', address: deviceAt({ at }), pitch: bytes }, bytes, 1);
-      }
-      // Kernels address page-locked memory as the host does.
-      const parameters = [...values, this.#host.address + BigInt(results.at), BigInt(vocabularySize)];
-      work.launch(this.#kernels.draw_tokens, [this.#count, 1], parameters);
-    });
+    for (const { at, bytes } of used) {
+      if (bytes === 0) continue;
+      const from = { where: 'host', address: this.#host.address + BigInt(at), pitch: bytes } as const;
+      work.copy(from, { where: 'device', address: this.#onDevice({ at }), pitch: bytes }, bytes, 1);
+    }
+    const parts = [requests, edits, masks].map((part) => this.#onDevice(part));
+    const values = [logits, ...parts, this.#results, BigInt(vocabularySize)];
+    work.launch(this.#kernels.draw_tokens, [this.#count, 1], values);
+  }
+
+  /** Gives the tokens to the next run, once they are drawn. Its other inputs stay as they are. */
+  feed(work: CudaWork, { tokens, positions, lastPositions, contextLength }: RunInputs): void {
+    const request = this.#onDevice(this.#parts.requests);
+    const values = [request, this.#results, tokens, positions, lastPositions, BigInt(contextLength)];
+    work.launch(this.#kernels.feed_tokens, [this.#count, 1], values);
+  }
+
+  #onDevice({ at }: Pick<Part, 'at'>): Pointer {
+    return this.#options.memory.at(this.#device, at);
+  }
+
+  /** Kernels address page-locked memory as the host does. */
+  get #results(): Pointer {
+    return this.#host.address + BigInt(this.#parts.results.at);
+  }
+
+  /** Returns the id that a request of the last run has drawn; −1 if the host must draw it. */
+  id(index: number): number {
+    const at = this.#parts.results.at + RESULT * index;
+    return this.#view.getInt32(at, true) === 0 ? NONE : this.#view.getInt32(at + 4, true);
   }
 
   /** Returns the token of a request of the last run; null if the host must draw it. */
   token(index: number): DrawnToken | null {
     const view = this.#view;
     const at = this.#parts.results.at + RESULT * index;
-    if (view.getInt32(at, true) === 0) return null;
+    const id = this.id(index);
+    if (id === NONE) return null;
     const listed = view.getInt32(this.#parts.requests.at + REQUEST * index + 60, true);
-    const id = view.getInt32(at + 4, true);
     if (listed === NONE) return { id, scores: null };
     const top = Array.from({ length: view.getInt32(at + 8, true) }, (_, rank): [number, number] => [
       view.getInt32(at + 32 + 4 * rank, true),
@@ -144,3 +178,5 @@ export class DeviceDraws {
     return { id, scores: { logit: view.getFloat32(at + 12, true), normalizer, top } };
   }
 }
+
+const loadKernels = (copies: CudaCopies) => copies.load(readFileSync(KERNELS, 'utf8'), KERNEL_THREADS);

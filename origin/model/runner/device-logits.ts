@@ -5,7 +5,7 @@ import type { Pointer } from '../ort/bound-tensors.ts';
 import type { CudaCopies } from '../ort/cuda-copies.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import { BLOCK_SIZE, blocksOf, type SparseLogits, statisticsOf } from '../sparse-logits.ts';
-import { DeviceDraws } from './device-draws.ts';
+import { DeviceDraws, type RunInputs } from './device-draws.ts';
 
 const KERNELS = new URL('./kernels/logit-blocks.ptx', import.meta.url);
 /** Threads of `block_maxima` and `block_sums`; each warp of 32 takes a block of logits. */
@@ -26,6 +26,8 @@ export interface DeviceLogitsOptions {
   /** The addresses of its memory. */
   readonly host: { readonly address: bigint; readonly forKernels: bigint };
   readonly logits: SparseLogits;
+  /** Brings the rows back to the device if another run has overwritten them. */
+  bringBack(): void;
 }
 
 /**
@@ -102,9 +104,27 @@ export class DeviceLogits implements SparseRows, DrawnRows {
   draw(): void {
     if (this.#requests.size === 0) return;
     this.#draws!.run();
+    this.bringUndrawn();
+  }
+
+  /** Brings the rows from which the device could not draw. */
+  bringUndrawn(): void {
     for (const [row, index] of this.#requests) {
-      if (this.#draws!.token(index) === null) this.#fetch(this.logits.listRest(row));
+      if (this.#draws!.id(index) < 0) this.#fetch(this.logits.listRest(row));
     }
+  }
+
+  /** Begins to draw what was asked for, and to give the tokens to the next run. */
+  beginDraws(next: RunInputs): void {
+    this.#options.copies.begin((work) => {
+      this.#draws!.draw(work);
+      this.#draws!.feed(work, next);
+    });
+  }
+
+  /** The ids that the device has drawn, by row; −1 if it could not. */
+  *drawnIds(): Generator<readonly [row: number, id: number]> {
+    for (const [row, index] of this.#requests) yield [row, this.#draws!.id(index)];
   }
 
   drawn(row: Float32Array): DrawnToken | null {
@@ -145,6 +165,7 @@ export class DeviceLogits implements SparseRows, DrawnRows {
 
   #fetch(count: number): void {
     if (count === 0) return;
+    this.#options.bringBack();
     const { copies, device, host, logits } = this.#options;
     const list = host.forKernels + BigInt(logits.list.byteOffset - logits.memory.byteOffset);
     const values = [device, host.forKernels, list, this.#vocabulary];

@@ -28,6 +28,8 @@ export interface DeviceWays {
   readonly scores: boolean;
   /** What copies inputs and logits of CUDA's runs; null = ONNX Runtime does, and there are no graphs. */
   openCopies(session: OrtSession): CudaCopies | null;
+  /** Whether the session runs on the stream of these copies. */
+  readonly sharesStream: boolean;
 }
 
 /** Creates a decoder's runner on a device, with KV in device memory. Owns the session even if it throws. */
@@ -54,7 +56,8 @@ export function deviceRunner(
     if (scores !== null) held.push(() => scores.dispose());
     const copies = ways.openCopies(session);
     if (copies === null) return new OrtRunner(session.lend(release), { ...options, cache, scores });
-    return graphRunner(session, { ...options, cache, scores }, { memory, copies, release });
+    const { sharesStream } = ways;
+    return graphRunner(session, { ...options, cache, scores }, { memory, copies, sharesStream, release });
   } catch (error) {
     release();
     throw error;
@@ -64,6 +67,7 @@ export function deviceRunner(
 interface GraphParts {
   readonly memory: OrtDeviceMemory;
   readonly copies: CudaCopies;
+  readonly sharesStream: boolean;
   release(): void;
 }
 
@@ -71,7 +75,7 @@ interface GraphParts {
 function graphRunner(
   session: OrtSession,
   options: RunnerOptions & { readonly cache: DeviceKvCache },
-  { memory, copies, release }: GraphParts,
+  { memory, copies, sharesStream, release }: GraphParts,
 ): ModelRunner {
   try {
     const { decoder, layout, prefillChunk, cache, allocateLogits = inOrdinaryMemory } = options;
@@ -92,6 +96,7 @@ function graphRunner(
       logits,
       host,
       logitsName: options.logits,
+      sharesStream,
     });
     return new GraphRunner({ prefiller, graphs });
   } catch (error) {
@@ -128,5 +133,8 @@ const waysOf = ({ capturesGraphs, device, turns }: OrtSession): DeviceWays => ({
     return new OrtRowCopier(new OrtSession(api, graph, { threads: 1, directory: '', device, turns }));
   },
   openCopies: () =>
-    capturesGraphs && device.provider === 'cuda' ? openCudaDriver().copies(device.deviceId, turns) : null,
+    capturesGraphs && device.provider === 'cuda'
+      ? openCudaDriver().copies(device.deviceId, turns, device.stream)
+      : null,
+  sharesStream: device.provider === 'cuda' && device.stream !== undefined,
 });

@@ -43,7 +43,19 @@ export class GraphRunner implements ModelRunner {
   }
 
   get kvBytes(): KvBytes {
-    return this.#idle.observed(this.#parts.prefiller.kvBytes);
+    const { read, write, ...kv } = this.#idle.observed(this.#parts.prefiller.kvBytes);
+    const { graphs } = this.#parts;
+    return {
+      ...kv,
+      read: (...args) => {
+        graphs.settle();
+        read(...args);
+      },
+      write: (...args) => {
+        graphs.settle();
+        write(...args);
+      },
+    };
   }
 
   get sparse(): SparseRows | null {
@@ -64,6 +76,19 @@ export class GraphRunner implements ModelRunner {
     return this.#parts.graphs.drawFault;
   }
 
+  /** Why decode runs begin only when the last tokens are read; null if they begin before. */
+  get aheadFault(): string | null {
+    return this.#parts.graphs.aheadFault;
+  }
+
+  get runsAhead(): boolean {
+    return this.#captured && this.aheadFault === null;
+  }
+
+  get hasBegun(): boolean {
+    return this.#parts.graphs.hasBegun;
+  }
+
   /** Call once before prompts and after the largest runs: a capture cannot allocate. @throws Error */
   capture(): void {
     this.#guard.requireIdle();
@@ -73,12 +98,12 @@ export class GraphRunner implements ModelRunner {
 
   decode(batch: DecodeBatch): Float32Array {
     this.#guard.requireIdle();
-    const { firstSlot, rows, coldness, draws } = batch;
+    const { firstSlot } = batch;
     const { graphs } = this.#parts;
-    const graphRows = graphs.rowsFor(firstSlot + rows);
-    const suits = this.#captured && graphRows <= 2 * rows;
+    const graphRows = graphs.rowsFor(firstSlot + batch.rows);
+    const suits = this.#captured && graphRows <= 2 * batch.rows;
     const logits = suits
-      ? graphs.decode(this.#idle.widened(batch, graphRows), { firstRow: firstSlot, rows, coldness, draws })
+      ? graphs.decode(this.#idle.widened(batch, graphRows), { ...batch, firstRow: firstSlot })
       : graphs.decodeOrdinary(batch);
     this.#idle.decoded(batch);
     return logits;
@@ -102,6 +127,7 @@ export class GraphRunner implements ModelRunner {
 
   #run<T>(chunks: readonly PrefillChunk[], run: (prefiller: OrtRunner) => Promise<T>): Promise<T> {
     return this.#guard.run(async () => {
+      this.#parts.graphs.settle();
       this.#parts.graphs.sparse?.logits.clear();
       const result = await run(this.#parts.prefiller);
       for (const { slot, start, tokens } of chunks) this.#idle.written(slot, start, tokens.length);
@@ -112,6 +138,7 @@ export class GraphRunner implements ModelRunner {
   copy(from: number, to: number, end: number, start = 0): void {
     this.#guard.requireIdle();
     if (from === to) return;
+    this.#parts.graphs.settle();
     this.#parts.prefiller.copy(from, to, end, start);
     this.#idle.written(to, start, end - start);
   }

@@ -23,17 +23,21 @@ test('a model removed by a reload keeps its metrics until its last engine stops'
   expect(await linesOf('kept')).toContain('continuo_origin_running_sequences{model="kept"} 0');
 });
 
-test('shows the models whose decode steps are CUDA graphs', async () => {
+test('shows the models whose decode steps are CUDA graphs, and those that begin early', async () => {
   const health: OriginHealth = { status: 'ready', models: [], running: 0, waiting: 0 };
   const engine = { running: 0, waiting: 0 };
   const engines = [
-    { ...engine, model: 'with', usesGraphs: true },
+    { ...engine, model: 'with', usesGraphs: true, runsAhead: true },
     { ...engine, model: 'without' },
   ];
   const { registry } = createMetrics({ health: () => health, engines: () => engines });
-  const lines = (await registry.metrics()).split('\n').filter((line) => /cuda_graphs\{/.test(line));
+  const lines = (await registry.metrics())
+    .split('\n')
+    .filter((line) => /(cuda_graphs|runs_ahead)\{/.test(line));
   expect(lines).toEqual([
     'continuo_origin_cuda_graphs{model="with"} 1',
     'continuo_origin_cuda_graphs{model="without"} 0',
+    'continuo_origin_runs_ahead{model="with"} 1',
+    'continuo_origin_runs_ahead{model="without"} 0',
   ]);
 });

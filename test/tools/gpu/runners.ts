@@ -1,3 +1,4 @@
+import koffi from 'koffi';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { findDecoder } from '../../../origin/model/config/model-files.ts';
@@ -5,9 +6,11 @@ import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { openCudaDriver } from '../../../origin/model/ort/cuda-driver.ts';
+import type { CudaStream } from '../../../origin/model/ort/cuda-stream.ts';
 import { readGraphFile } from '../../../origin/model/ort/graph-file.ts';
 import { type OrtApi, openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../../origin/model/ort/ort-device.ts';
+import { openLibrary } from '../../../origin/model/ort/ort-library.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
 import { CudaKvCopier } from '../../../origin/model/runner/cuda-kv-copier.ts';
 import { describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
@@ -101,8 +104,61 @@ export function driverRunner(
     scores: true,
     openCopier: () => new CudaKvCopier(copies()),
     openCopies: copies,
+    sharesStream: false,
   };
   return deviceRunnerOn({ provider: 'cpu' }, directory, options, api, { ways, allocateLogits, captures });
+}
+
+/**
+ * As `driverRunner`, but runs that need no wait are computed when their stream is waited for.
+ * @param isOrdered false = runs are not on the stream of copies and kernels, as they should be
+ */
+export function lateRunner(
+  directory: string,
+  options: RunnerOptions,
+  file: string,
+  { allocateLogits, isOrdered = true }: { allocateLogits?: AllocateLogits; isOrdered?: boolean } = {},
+): ModelRunner {
+  const driver = openCudaDriver(file);
+  const stream = driver.stream(0);
+  const copies = () => driver.copies(0);
+  const ways = {
+    staged: false,
+    scores: true,
+    openCopier: () => new CudaKvCopier(copies()),
+    openCopies: () => driver.copies(0, undefined, stream),
+    sharesStream: true,
+  };
+  const api = lateApi(file, isOrdered ? stream : driver.stream(0));
+  return deviceRunnerOn({ provider: 'cpu' }, directory, options, api, { ways, allocateLogits });
+}
+
+/** Gives runs that need no wait to the stream of the driver. Others run when it has done its work. */
+function lateApi(file: string, stream: CudaStream): OrtApi {
+  const real = openOrtApi();
+  const library = openLibrary(file);
+  const callback = koffi.pointer(koffi.proto('void(void *)'));
+  const launch = library.func('cuLaunchHostFunc', 'int', ['void *', callback, 'void *']);
+  const late = new Set<bigint | null>();
+  return {
+    ...real,
+    AddRunConfigEntry: (options, key, value) => {
+      if (key === 'disable_synchronize_execution_providers') late.add(options);
+      return real.AddRunConfigEntry(options, key, value);
+    },
+    RunWithBinding: (session, options, binding) => {
+      if (!late.has(options)) {
+        stream.inContext(() => stream.wait());
+        return real.RunWithBinding(session, options, binding);
+      }
+      const run = koffi.register(() => {
+        real.RunWithBinding(session, options, binding);
+        setImmediate(() => koffi.unregister(run));
+      }, callback);
+      if (launch(stream.handle, run, null) !== 0) throw new Error('the stream takes no run');
+      return undefined;
+    },
+  };
 }
 
 /** Returns a runner that does some things otherwise. It does not dispose the other one. */
@@ -110,6 +166,9 @@ export const changedRunner = (runner: ModelRunner, changes: Partial<ModelRunner>
   shape: runner.shape,
   kvBytes: runner.kvBytes,
   sparse: runner.sparse ?? null,
+  get hasBegun() {
+    return runner.hasBegun ?? false;
+  },
   decode: (batch) => runner.decode(batch),
   prefill: (chunk, signal) => runner.prefill(chunk, signal),
   copy: (...args) => runner.copy(...args),

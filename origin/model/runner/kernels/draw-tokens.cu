@@ -504,3 +504,17 @@ KERNEL draw_tokens(
   result->token = common.token;
   result->logit = values[common.token];
 }
+
+/** Writes the drawn tokens and their positions to the inputs of the next run. One block per request. */
+KERNEL feed_tokens(
+  const Request *requests, const Result *results, long long *tokens, long long *positions,
+  int *last_positions, unsigned length
+) {
+  if (THREAD != 0) return;
+  int row = requests[ENTRY].row;
+  const Result *result = results + ENTRY;
+  tokens[row] = result->drawn ? result->token : 0;
+  // At the end of the context there is no next position.
+  if (last_positions[row] + 1 < (int)length) last_positions[row]++;
+  positions[row] = last_positions[row];
+}

@@ -24,7 +24,13 @@ function recording() {
   const rowsFor = (rows: number) => [1, 2, 4, 8].find((bound) => bound >= rows);
   const parts = {
     prefiller: { shape, prefillTogether: async () => new Float32Array(), copy: () => {} },
-    graphs: { rowsFor, decode: decode('graph'), decodeOrdinary: decode('ordinary'), capture: () => {} },
+    graphs: {
+      rowsFor,
+      decode: decode('graph'),
+      decodeOrdinary: decode('ordinary'),
+      capture: () => {},
+      settle: () => {},
+    },
   };
   return { runner: new GraphRunner(parts as unknown as Parts), asked };
 }
