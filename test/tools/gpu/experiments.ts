@@ -7,10 +7,12 @@ import { type OrtApi, openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../../origin/model/ort/ort-device.ts';
 import { ordinaryBuffer } from '../../../origin/model/ort/ort-library.ts';
 import { scoreFault } from '../../../origin/model/runner/check-scores.ts';
+import { GraphRunner } from '../../../origin/model/runner/graph-runner.ts';
 import type { AllocateLogits } from '../../../origin/model/runner/runner-options.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { Driver } from '../../origin/engine/support/engine-driver.ts';
-import { submission } from '../../origin/engine/support/submissions.ts';
+import { NEUTRAL, submission } from '../../origin/engine/support/submissions.ts';
+import { transcribe } from '../../origin/engine/support/transcript.ts';
 import { median } from '../bench/statistics.ts';
 import { tenReloads, twoEngines } from './reloads.ts';
 import { changedRunner, deviceRunnerOn } from './runners.ts';
@@ -63,7 +65,7 @@ export async function runExperiments(
     'prefill tokens/s by chunk': () => prefillRates(setting),
     'scored prompt, in ms': () => scoredPrompt(setting),
     'decode step by position, in ms': () => longContexts(setting),
-    'decode step with a run that does not wait, in ms': () => unawaitedRuns(setting),
+    'decode step of the engine with runs that begin early, in ms': () => earlyRuns(setting),
     'device memory in MiB by batch, up and down': () => arenaGrowth(setting),
     'decode step in ms, with CUDA graphs and without': () => graphTimes(setting),
     'prompts sent before, with a prefix store and without': () => prefixGains(setting),
@@ -82,8 +84,12 @@ export async function runExperiments(
   return answers;
 }
 
-const device = ({ provider }: Pick<Setting, 'provider'>, graphs: boolean): OrtDevice =>
-  provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null, graphs } : { provider };
+/** The session disposes the stream. */
+function device({ provider }: Pick<Setting, 'provider'>, graphs: boolean): OrtDevice {
+  if (provider !== 'cuda') return { provider };
+  const stream = graphs ? { stream: openCudaDriver().stream(0) } : {};
+  return { provider, deviceId: 0, memoryBytes: null, graphs, ...stream };
+}
 
 interface Opened {
   readonly slots: number;
@@ -190,40 +196,51 @@ async function longContexts(setting: Setting): Promise<Answer> {
   return answer;
 }
 
-/** Whether a replay returns before the card is done. Its logits are not used. */
-async function unawaitedRuns(setting: Setting): Promise<Answer> {
-  const answer: Record<string, number | string> = {};
-  const real = openOrtApi();
-  for (const waits of [true, false]) {
-    const calls: number[] = [];
-    const api: OrtApi = {
-      ...real,
-      AddRunConfigEntry: (options, key, value) => {
-        real.AddRunConfigEntry(options, key, value);
-        if (!waits) real.AddRunConfigEntry(options, 'disable_synchronize_execution_providers', '1');
-        return undefined;
-      },
-      RunWithBinding: (...run) => {
-        const start = setting.now();
-        real.RunWithBinding(...run);
-        calls.push(setting.now() - start);
-        return undefined;
-      },
-    };
-    const size = { slots: Math.min(8, setting.maxRows), prefillChunk: 512, graphs: true, api };
-    const name = waits ? 'waits' : 'does not wait';
-    try {
-      await opened(setting, size, async (runner) => {
-        calls.length = 0;
-        answer[`step, ${name}`] = await stepMs(setting, runner, runner.shape.slots, 64);
-        answer[`call of the run, ${name}`] = Number(median(calls.slice(5)).toFixed(3));
-      });
-    } catch (error) {
-      // Logits that are read too early are other ones, and the capture says so.
-      answer[name] = (error as Error).message;
+/** Steps of the engine with runs that begin early, during the host's part, and without. */
+async function earlyRuns(setting: Setting): Promise<Answer> {
+  const size = { slots: setting.maxRows, prefillChunk: 512, graphs: true };
+  return await opened(setting, size, async (runner) => {
+    if (!(runner instanceof GraphRunner)) return { fault: 'there are no graphs' };
+    if (!runner.runsAhead) return { fault: runner.aheadFault ?? 'graphs were not captured' };
+    const answer: Record<string, number | string> = {};
+    for (const rows of setting.batches) {
+      const waiting = await engineSteps(setting, runner, rows, false);
+      const early = await engineSteps(setting, runner, rows, true);
+      answer[`${rows} rows, waits`] = waiting.stepMs;
+      answer[`${rows} rows, begins early`] = early.stepMs;
+      answer[`${rows} rows, tokens`] = early.tokens === waiting.tokens ? 'equal' : 'others';
     }
+    return answer;
+  });
+}
+
+/** Returns the median of an engine's full decode steps, and all tokens. */
+async function engineSteps(setting: Setting, runner: GraphRunner, rows: number, early: boolean) {
+  const used = changedRunner(runner, {
+    decode: (batch) => runner.decode({ ...batch, continues: early && batch.continues }),
+  });
+  const { vocabularySize } = runner.shape;
+  const driver = new Driver(used, { tokenBytes: plainVocabulary(vocabularySize), eosIds: [] });
+  const requests = Array.from({ length: rows }, (_, row) =>
+    submission({
+      requestId: `${row}`,
+      prompts: [{ tokens: Int32Array.from([row, 5, 7]), maxTokens: GRAPH_STEPS }],
+      sampling: { ...NEUTRAL, seed: row, temperature: row % 2 },
+      cachePrompt: false,
+    }),
+  );
+  for (const request of requests) driver.submit(request);
+  const times: number[] = [];
+  while (!driver.engine.idle) {
+    const ms = await timed(setting, () => driver.engine.step());
+    const last = driver.reports.at(-1);
+    const reports = last?.type === 'step' ? last.reports : [];
+    if (reports.length === 1 && reports[0]!.rows === rows) times.push(ms);
   }
-  return answer;
+  const tokens = JSON.stringify(
+    requests.map(({ requestId }) => transcribe(driver.eventsOf(requestId), 1).choices.get(0)?.ids),
+  );
+  return { stepMs: Number(median(times.slice(2)).toFixed(3)), tokens };
 }
 
 /** Returns the median of decode steps. */

@@ -36,6 +36,13 @@ export const STAGES: readonly Stage[] = [
     questions: 'decode in the,over HTTP',
   },
   {
+    name: 'runs that begin early',
+    seconds: 30,
+    model: LLAMA,
+    parts: ['questions'],
+    questions: 'begin early',
+  },
+  {
     name: 'prompts and scores',
     seconds: 40,
     model: LLAMA,
@@ -69,13 +76,6 @@ export const STAGES: readonly Stage[] = [
     parts: ['questions'],
     questions: 'by position',
     batches: '1,8,32',
-  },
-  {
-    name: 'runs that do not wait',
-    seconds: 20,
-    model: LLAMA,
-    parts: ['questions'],
-    questions: 'does not wait',
   },
   {
     name: 'memory, store and graphs',

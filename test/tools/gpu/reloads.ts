@@ -17,8 +17,9 @@ async function describe(
   const streams = Math.max(...setting.batches);
   await loadOf(target, streams, setting.promptTokens, 8);
   const perSecond = await loadOf(target, streams, setting.promptTokens, setting.tokens);
-  const graphs = engine.status.usesGraphs ? 'graphs' : 'no graphs';
-  return `${perSecond} tokens/s, ${graphs}, ${warning ?? 'no warning'}`;
+  const { usesGraphs, runsAhead } = engine.status;
+  const ways = `${usesGraphs ? 'graphs' : 'no graphs'}, ${runsAhead ? 'early runs' : 'runs in turn'}`;
+  return `${perSecond} tokens/s, ${ways}, ${warning ?? 'no warning'}`;
 }
 
 const fewer = (setting: ServedSetting): ServedSetting => ({
