@@ -192,6 +192,14 @@ export interface KvBytes {
   discard(slot: number, start: number): void;
 }
 
+/** The state of a slot at a position, kept outside of the slots. */
+export interface KeptState {
+  /** Whether it is gone: devices keep the last ones only. Absent = false. */
+  readonly isLost?: boolean;
+  /** Puts it into a slot, as the state of this position. */
+  restore(slot: number, position: number): void;
+}
+
 /**
  * What a model keeps of a slot beside its KV, in a fixed size: convolution windows. A slot has the state of
  * one position, the number of tokens that it is made of: where its last run ended, and where that run began.
@@ -201,6 +209,8 @@ export interface KvBytes {
 export interface SlotStates {
   /** Bytes of a slot's state. */
   readonly bytes: number;
+  /** Keeps the state of a position. @throws Error if the slot does not have it */
+  keep(slot: number, position: number): KeptState;
   /** Fills `bytes` with the state of a position. @throws Error if the slot does not have it */
   read(slot: number, position: number, bytes: Uint8Array): void;
   /** Replaces what the slot has by a state that `read` returned for the same position of any slot. */

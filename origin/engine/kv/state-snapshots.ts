@@ -1,19 +1,18 @@
-import type { SlotStates } from '../../model/model-runner.ts';
+import type { KeptState, SlotStates } from '../../model/model-runner.ts';
 
 export type { SlotStates } from '../../model/model-runner.ts';
 
 /** The state of a slot at a position, kept outside the cache. */
 export interface Snapshot {
   readonly position: number;
-  readonly bytes: Uint8Array;
+  readonly state: KeptState;
 }
 
 /** Returns a snapshot of what a slot has. @throws Error if it does not have that position */
-export function snapshotOf(states: SlotStates, slot: number, position: number): Snapshot {
-  const bytes = new Uint8Array(states.bytes);
-  states.read(slot, position, bytes);
-  return { position, bytes };
-}
+export const snapshotOf = (states: SlotStates, slot: number, position: number): Snapshot => ({
+  position,
+  state: states.keep(slot, position),
+});
 
 /** Snapshots of a prompt that its sequences begin from. */
 export interface PromptSnapshots {
@@ -46,11 +45,11 @@ export class StateSnapshots {
    */
   restore(slot: number, position: number, isPrompt: boolean): number {
     this.#later = this.#later.filter((snapshot) => snapshot.position <= position);
-    const { states, end, healed } = this.#prompt;
+    const { end, healed } = this.#prompt;
     const first = isPrompt || healed === null ? end : healed;
-    const snapshot = this.#later.at(-1) ?? first;
-    states.write(slot, snapshot.position, snapshot.bytes);
-    return position - snapshot.position;
+    const last = this.#later.at(-1) ?? first;
+    last.state.restore(slot, last.position);
+    return position - last.position;
   }
 
   /**

@@ -9,7 +9,6 @@ import { type PrefixStoreShape, prefixStoreRoom } from '../kv/prefix-memory.ts';
 import { PrefixStore } from '../kv/prefix-store.ts';
 import type { SecondTier } from '../kv/second-tier.ts';
 import { slotTrimmer } from '../kv/slot-trimmer.ts';
-import { snapshotOf } from '../kv/state-snapshots.ts';
 import { timedKvBytes } from '../kv/timed-kv-bytes.ts';
 import type { EngineStatus, StepReport, Submission } from '../messages.ts';
 import { Throughput } from '../scheduling/throughput.ts';
@@ -263,8 +262,7 @@ export class Engine {
       const { runner } = this.#options;
       for (const { from, to, start, end, state } of copies) {
         if (end > start) runner.copy(from, to, end, start);
-        if (state === undefined || !runner.states) continue;
-        runner.states.write(to, state, snapshotOf(runner.states, from, state).bytes);
+        if (state !== undefined) runner.states?.keep(from, state).restore(to, state);
       }
     } catch (cause) {
       throw new EngineFailure(`a KV copy failed: ${describeFault(cause)}`, { cause });

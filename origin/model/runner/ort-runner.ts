@@ -23,7 +23,7 @@ import {
   type PromptScores,
   type RunnerOptions,
 } from './runner-options.ts';
-import { type BegunRun, StateCache, type StatePlace } from './state-cache.ts';
+import { type BegunRun, HostStates, StateCache, type StatePlace } from './state-cache.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /** Maximum of cached bindings, one per recent slot range; each costs a few kilobytes. */
@@ -70,6 +70,7 @@ export class OrtRunner implements ModelRunner {
       layout,
       prefillChunk,
       cache,
+      states,
       embedder = null,
       scores = null,
       allocateLogits = inOrdinaryMemory,
@@ -85,7 +86,8 @@ export class OrtRunner implements ModelRunner {
     this.#decoder = decoder;
     this.#logitsName = logits;
     this.#cache = cache ?? new KvCache(session.api, decoder, layout);
-    this.#states = decoder.states.length === 0 ? null : new StateCache(session.api, decoder.states, slots);
+    const stateMemory = () => states ?? new HostStates(session.api, decoder.states, slots);
+    this.#states = decoder.states.length === 0 ? null : new StateCache(stateMemory(), decoder.states, slots);
     this.#decodeInputs = new DecodeInputs(slots, contextLength);
     this.#prefillInputs = new PrefillInputs(slots, MAX_PREFILL_CHUNKS * prefillChunk);
     this.#embedder = embedder;

@@ -2,6 +2,7 @@ import type { LogitRows } from '../model-runner.ts';
 import type { BoundTensor } from '../ort/bound-tensors.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import type { KvLayout, KvStore } from './kv-cache.ts';
+import type { StateMemory } from './state-cache.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /**
@@ -30,6 +31,8 @@ export interface RunnerOptions {
   readonly prefillChunk: number;
   /** The KV cache, with the layout of `layout`; absent = in CPU memory. */
   readonly cache?: KvStore;
+  /** Memory of the states, if the decoder has any; absent = CPU memory. */
+  readonly states?: StateMemory;
   /** For decoders that read vectors instead of ids. The runner owns it. */
   readonly embedder?: TokenEmbedder | null;
   /** Scores prompts where their logits are; null or absent = the device has nothing for it. */

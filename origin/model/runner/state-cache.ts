@@ -1,6 +1,6 @@
-import type { SlotStates } from '../model-runner.ts';
+import type { KeptState, SlotStates } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
-import type { HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
+import type { BoundTensor, HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
 
 /** A state that a graph reads and writes as a whole, in float32. */
 export interface StateTensor {
@@ -16,6 +16,31 @@ const NONE = -1;
 /** One of two memories for the states of all slots. */
 export type StatePlace = 0 | 1;
 
+/** The state of one slot, kept outside of both places. */
+export interface KeptRow {
+  readonly isLost?: boolean;
+  restore(slot: number, place: StatePlace): void;
+}
+
+/** Memory of the states of all slots, in two places. */
+export interface StateMemory {
+  /** Returns the states of neighbouring slots, tensor by tensor: [rows, …dimensions]. */
+  tensors(place: StatePlace, firstSlot: number, rows: number): readonly BoundTensor[];
+  /** Fills a slot's state with zeros. */
+  clear(place: StatePlace, slot: number): void;
+  copy(slot: number, from: StatePlace, to: StatePlace): void;
+  keep(place: StatePlace, slot: number): KeptRow;
+  read(place: StatePlace, slot: number, bytes: Uint8Array): void;
+  write(place: StatePlace, slot: number, bytes: Uint8Array): void;
+}
+
+/** Describes the states of slots as a tensor, without its memory. */
+export const stateTensor = ({ dimensions }: StateTensor, rows: number) => ({
+  elementType: ElementType.float32,
+  elementBytes: Float32Array.BYTES_PER_ELEMENT,
+  dimensions: [rows, ...dimensions],
+});
+
 /** Places of the states of slots, [slots, …dimensions]. */
 interface StateBuffer {
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -24,7 +49,7 @@ interface StateBuffer {
   readonly rowBytes: number;
 }
 
-const rowBytesOf = ({ dimensions }: StateTensor): number =>
+export const rowBytesOf = ({ dimensions }: StateTensor): number =>
   dimensions.reduce((product, size) => product * size, Float32Array.BYTES_PER_ELEMENT);
 
 /** Returns the bytes of one slot's state. */
@@ -38,20 +63,10 @@ export interface BegunRun {
   readonly begun: readonly boolean[];
 }
 
-/**
- * The state of every slot in CPU memory, in two places. A run reads it in one and writes it in the other, and
- * the next run says by its position which of them it goes on from. So a run that was stopped, or a row of no
- * sequence, changes nothing, and rows that all go on from where they ended are not copied.
- */
-export class StateCache implements SlotStates {
-  readonly bytes: number;
+/** The states of all slots in CPU memory. */
+export class HostStates implements StateMemory {
   readonly #tensors: readonly StateTensor[];
   readonly #places: readonly [readonly StateBuffer[], readonly StateBuffer[]];
-  /** By slot: where its last run began. It ended in the other place. */
-  readonly #place: Uint8Array;
-  /** By slot: the position where its last run began, and where it ended. */
-  readonly #began: Int32Array;
-  readonly #ended: Int32Array;
 
   constructor(api: HostMemory, tensors: readonly StateTensor[], slots: number) {
     const allocate = (tensor: StateTensor): StateBuffer => {
@@ -59,9 +74,75 @@ export class StateCache implements SlotStates {
       const bytes = api.allocate(slots * rowBytes);
       return { bytes, address: api.addressOf(bytes), rowBytes };
     };
-    this.bytes = bytesOfState(tensors);
     this.#tensors = tensors;
     this.#places = [tensors.map(allocate), tensors.map(allocate)];
+  }
+
+  tensors(place: StatePlace, firstSlot: number, rows: number): BoundTensor[] {
+    return this.#places[place].map(({ bytes, address, rowBytes }, index) => ({
+      ...stateTensor(this.#tensors[index]!, rows),
+      owner: bytes,
+      address: address + BigInt(firstSlot * rowBytes),
+    }));
+  }
+
+  clear(place: StatePlace, slot: number): void {
+    for (const row of this.#rows(place, slot)) row.fill(0);
+  }
+
+  copy(slot: number, from: StatePlace, to: StatePlace): void {
+    const source = this.#rows(from, slot);
+    for (const [index, row] of this.#rows(to, slot).entries()) row.set(source[index]!);
+  }
+
+  keep(place: StatePlace, slot: number): KeptRow {
+    const bytes = new Uint8Array(bytesOfState(this.#tensors));
+    this.read(place, slot, bytes);
+    return { restore: (to, into) => this.write(into, to, bytes) };
+  }
+
+  read(place: StatePlace, slot: number, bytes: Uint8Array): void {
+    let at = 0;
+    for (const row of this.#rows(place, slot)) {
+      bytes.set(row, at);
+      at += row.length;
+    }
+  }
+
+  write(place: StatePlace, slot: number, bytes: Uint8Array): void {
+    let at = 0;
+    for (const row of this.#rows(place, slot)) {
+      row.set(bytes.subarray(at, at + row.length));
+      at += row.length;
+    }
+  }
+
+  #rows(place: StatePlace, slot: number): Uint8Array[] {
+    return this.#places[place].map(({ bytes, rowBytes }) =>
+      bytes.subarray(slot * rowBytes, (slot + 1) * rowBytes),
+    );
+  }
+}
+
+/**
+ * The state of every slot, in two places. A run reads it in one and writes it in the other, and the next run
+ * says by its position which of them it goes on from. So a run that was stopped, or a row of no sequence,
+ * changes nothing, and rows that all go on from where they ended are not copied.
+ */
+export class StateCache implements SlotStates {
+  readonly bytes: number;
+  readonly #tensors: readonly StateTensor[];
+  readonly #memory: StateMemory;
+  /** By slot: where its last run began. It ended in the other place. */
+  readonly #place: Uint8Array;
+  /** By slot: the position where its last run began, and where it ended. */
+  readonly #began: Int32Array;
+  readonly #ended: Int32Array;
+
+  constructor(memory: StateMemory, tensors: readonly StateTensor[], slots: number) {
+    this.bytes = bytesOfState(tensors);
+    this.#tensors = tensors;
+    this.#memory = memory;
     this.#place = new Uint8Array(slots);
     this.#began = new Int32Array(slots);
     this.#ended = new Int32Array(slots).fill(NONE);
@@ -69,16 +150,11 @@ export class StateCache implements SlotStates {
 
   /** Binds slots firstSlot … firstSlot + rows − 1 for a run that goes on from a place. */
   bind(binding: RunBinding, firstSlot: number, rows: number, from: StatePlace): void {
-    for (const [index, { past, present, dimensions }] of this.#tensors.entries()) {
-      const tensor = ({ bytes, address, rowBytes }: StateBuffer) => ({
-        owner: bytes,
-        address: address + BigInt(firstSlot * rowBytes),
-        elementType: ElementType.float32,
-        elementBytes: Float32Array.BYTES_PER_ELEMENT,
-        dimensions: [rows, ...dimensions],
-      });
-      binding.input(past, tensor(this.#places[from][index]!));
-      binding.output(present, tensor(this.#places[otherThan(from)][index]!));
+    const inputs = this.#memory.tensors(from, firstSlot, rows);
+    const outputs = this.#memory.tensors(otherThan(from), firstSlot, rows);
+    for (const [index, { past, present }] of this.#tensors.entries()) {
+      binding.input(past, inputs[index]!);
+      binding.output(present, outputs[index]!);
     }
   }
 
@@ -96,24 +172,37 @@ export class StateCache implements SlotStates {
     this.#ended[slot] = position;
   }
 
+  keep(slot: number, position: number): KeptState {
+    const kept = this.#memory.keep(this.#requirePlace(slot, position), slot);
+    return {
+      get isLost() {
+        return kept.isLost ?? false;
+      },
+      restore: (to, at) => {
+        kept.restore(to, this.#place[to] as StatePlace);
+        this.#beginAt(to, at);
+      },
+    };
+  }
+
   read(slot: number, position: number, bytes: Uint8Array): void {
-    const place = this.#placeOf(slot, position);
-    if (place === null) throw new Error(`slot ${slot} has no state of position ${position}`);
-    let at = 0;
-    for (const row of this.#rows(place, slot)) {
-      bytes.set(row, at);
-      at += row.length;
-    }
+    this.#memory.read(this.#requirePlace(slot, position), slot, bytes);
   }
 
   write(slot: number, position: number, bytes: Uint8Array): void {
-    let at = 0;
-    for (const row of this.#rows(this.#place[slot] as StatePlace, slot)) {
-      row.set(bytes.subarray(at, at + row.length));
-      at += row.length;
-    }
+    this.#memory.write(this.#place[slot] as StatePlace, slot, bytes);
+    this.#beginAt(slot, position);
+  }
+
+  #beginAt(slot: number, position: number): void {
     this.#began[slot] = position;
     this.#ended[slot] = NONE;
+  }
+
+  #requirePlace(slot: number, position: number): StatePlace {
+    const place = this.#placeOf(slot, position);
+    if (place === null) throw new Error(`slot ${slot} has no state of position ${position}`);
+    return place;
   }
 
   #placeOf(slot: number, position: number): StatePlace | null {
@@ -130,24 +219,13 @@ export class StateCache implements SlotStates {
   #move(slot: number, position: number, found: StatePlace | null, from: StatePlace): boolean {
     const begins = found === null && position === 0;
     const source = found ?? (this.#place[slot] as StatePlace);
-    if (begins) for (const row of this.#rows(from, slot)) row.fill(0);
-    else if (source !== from) this.#copy(slot, source, from);
+    if (begins) this.#memory.clear(from, slot);
+    else if (source !== from) this.#memory.copy(slot, source, from);
     this.#place[slot] = from;
     this.#ended[slot] = NONE;
     if (found === null && !begins) return false;
     this.#began[slot] = position;
     return true;
-  }
-
-  #copy(slot: number, from: StatePlace, to: StatePlace): void {
-    const source = this.#rows(from, slot);
-    for (const [index, row] of this.#rows(to, slot).entries()) row.set(source[index]!);
-  }
-
-  #rows(place: StatePlace, slot: number): Uint8Array[] {
-    return this.#places[place].map(({ bytes, rowBytes }) =>
-      bytes.subarray(slot * rowBytes, (slot + 1) * rowBytes),
-    );
   }
 }
 

@@ -1,29 +1,31 @@
 import {
   type DecodeBatch,
+  type KeptState,
   type KvBytes,
   type ModelRunner,
   type ModelShape,
   type PrefillChunk,
   RunTerminated,
+  type SlotStates,
 } from '../model-runner.ts';
+import { TrackedRunner } from './tracked-runner.ts';
 
 const NEVER = new AbortController().signal;
 
 /**
  * Runs a model on a device, and after the first fault of a run on the processor. It keeps the tokens of every
- * slot, and computes them again there when a run needs them. So requests go on, with other rounding.
+ * slot, and a runner computes those again that it lacks. So requests go on, with other rounding.
  */
 export class FallbackRunner implements ModelRunner {
   readonly shape: ModelShape;
   readonly kvBytes: KvBytes;
-  readonly #processor: ModelRunner;
+  readonly states: SlotStates | null;
+  readonly #processor: TrackedRunner;
   readonly #onFault: (fault: unknown) => void;
-  /** Null after the fault. */
-  #device: ModelRunner | null;
+  /** The one that runs. */
+  #current: TrackedRunner;
   /** By slot: the token of each position that a run or a copy has written. */
   readonly #tokens: readonly Int32Array[];
-  /** By slot: how many positions are in the processor's KV. */
-  readonly #computed: Int32Array;
 
   /**
    * Owns both runners, which have the same slots, context and chunks.
@@ -33,76 +35,73 @@ export class FallbackRunner implements ModelRunner {
     const { slots, contextLength } = device.shape;
     this.shape = device.shape;
     this.kvBytes = device.kvBytes;
-    this.#device = device;
-    this.#processor = processor;
+    this.states = device.states ? this.#statesOf(device.states) : null;
+    this.#current = new TrackedRunner(device);
+    this.#processor = new TrackedRunner(processor);
     this.#onFault = onFault;
     this.#tokens = Array.from({ length: slots }, () => new Int32Array(contextLength));
-    this.#computed = new Int32Array(slots);
   }
 
   async decode(batch: DecodeBatch, signal = NEVER): Promise<Float32Array> {
     const { firstSlot, rows, tokens, positions } = batch;
-    for (let row = 0; row < rows; row++) this.#tokens[firstSlot + row]![positions[row]!] = tokens[row]!;
-    const logits = await this.#onDevice((device) => device.decode(batch, signal));
-    if (logits !== null) return logits;
-    for (let row = 0; row < rows; row++) await this.#restore(firstSlot + row, positions[row]!, signal);
-    for (let row = 0; row < rows; row++) this.#computed[firstSlot + row] = positions[row]! + 1;
-    return this.#processor.decode(batch, signal);
+    const runs = Array.from({ length: rows }, (_, row) => {
+      this.#tokens[firstSlot + row]![positions[row]!] = tokens[row]!;
+      return { slot: firstSlot + row, start: positions[row]!, end: positions[row]! + 1 };
+    });
+    return this.#run(runs, signal, (runner) => runner.decode(batch, signal));
   }
 
   async prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
     const { slot, start, tokens } = chunk;
     this.#tokens[slot]!.set(tokens, start);
-    const logits = await this.#onDevice((device) => device.prefill(chunk, signal));
-    if (logits !== null) return logits;
-    await this.#restore(slot, start, signal);
-    this.#computed[slot] = start + tokens.length;
-    return this.#processor.prefill(chunk, signal);
+    const end = start + tokens.length;
+    return this.#run([{ slot, start, end }], signal, (runner) => runner.prefill(chunk, signal));
   }
 
   copy(from: number, to: number, end: number, start = 0): void {
     this.#tokens[to]!.set(this.#tokens[from]!.subarray(start, end), start);
-    if (this.#device !== null) {
-      this.#device.copy(from, to, end, start);
-      return;
-    }
-    // What is not there yet is computed from the copied tokens.
-    const last = Math.min(end, this.#computed[from]!);
-    const isWhole = this.#computed[to]! >= start && last > start;
-    if (isWhole) this.#processor.copy(from, to, last, start);
-    this.#computed[to] = isWhole ? last : Math.min(start, this.#computed[to]!);
+    this.#current.copy(from, to, end, start);
   }
 
   dispose(): void {
-    this.#device?.dispose();
-    this.#processor.dispose();
+    for (const { runner } of new Set([this.#current, this.#processor])) runner.dispose();
   }
 
-  /** Returns null if the processor must run. */
-  async #onDevice(
-    run: (device: ModelRunner) => Float32Array | Promise<Float32Array>,
-  ): Promise<Float32Array | null> {
-    const device = this.#device;
-    if (device === null) return null;
+  /** The engine restores a state only where the slot's tokens are those before it. */
+  #statesOf({ bytes }: SlotStates): SlotStates {
+    const unused = (): never => {
+      throw new Error('states are kept by the runners');
+    };
+    return {
+      bytes,
+      keep: (slot, position): KeptState => {
+        const runner = this.#current;
+        const kept = runner.keep(slot, position);
+        return { restore: (to, at) => this.#current.restore(this.#current === runner ? kept : null, to, at) };
+      },
+      read: unused,
+      write: unused,
+    };
+  }
+
+  async #run(
+    runs: readonly { readonly slot: number; readonly start: number; readonly end: number }[],
+    signal: AbortSignal,
+    run: (runner: ModelRunner) => Float32Array | Promise<Float32Array>,
+  ): Promise<Float32Array> {
+    const current = this.#current;
     try {
-      return await run(device);
+      for (const { slot, start } of runs) await current.prepare(slot, start, this.#tokens[slot]!, signal);
+      for (const { slot, start } of runs) current.begin(slot, start);
+      const logits = await run(current.runner);
+      for (const { slot, end } of runs) current.end(slot, end);
+      return logits;
     } catch (fault) {
-      if (fault instanceof RunTerminated) throw fault;
-      this.#device = null;
-      device.dispose();
+      if (fault instanceof RunTerminated || current === this.#processor) throw fault;
+      this.#current = this.#processor;
+      current.runner.dispose();
       this.#onFault(fault);
-      return null;
-    }
-  }
-
-  /** Computes positions of a slot up to `end` that the processor lacks. */
-  async #restore(slot: number, end: number, signal: AbortSignal): Promise<void> {
-    const { prefillChunk } = this.shape;
-    for (let start = this.#computed[slot]!; start < end; start = this.#computed[slot]!) {
-      const next = Math.min(end, (Math.floor(start / prefillChunk) + 1) * prefillChunk);
-      const tokens = this.#tokens[slot]!.slice(start, next);
-      await this.#processor.prefill({ slot, start, tokens, logitsAt: new Int32Array() }, signal);
-      this.#computed[slot] = next;
+      return this.#run(runs, signal, run);
     }
   }
 }

@@ -15,6 +15,7 @@ import type { WasmRuntime } from './wasm-runtime.ts';
 import { WasmSession } from './wasm-session.ts';
 import { WebGpuKvCache } from './webgpu-kv-cache.ts';
 import { type GpuDevice, type OrtWebGpu, WebGpuSession } from './webgpu-session.ts';
+import { WebGpuStates } from './webgpu-states.ts';
 
 /** The graph of a built model. */
 export const GRAPH = 'model.onnx';
@@ -123,12 +124,12 @@ export async function openGpuModel(
   allocateLogits: AllocateLogits,
 ): Promise<ModelRunner> {
   const { model, decoder, layout } = readWebModel(files, texts);
-  if (decoder.states.length > 0) throw new ModelError('models with recurrent states run in WebAssembly only');
   const session = await WebGpuSession.open(runtime, model, files, device);
   try {
     const cache = new WebGpuKvCache(session, decoder, layout);
+    const states = new WebGpuStates(session, decoder.states, layout.slots);
     const { logits } = decoder;
-    const options = { decoder, logits, layout, prefillChunk: PREFILL_CHUNK, cache };
+    const options = { decoder, logits, layout, prefillChunk: PREFILL_CHUNK, cache, states };
     return new SingleRowRunner(new OrtRunner(session, options), allocateLogits);
   } catch (error) {
     session.dispose();

@@ -104,7 +104,9 @@ export async function compareRunners(
   }
   const timed = times.slice(WARM_UP);
   const [deviceMs, processorMs] = runners.map((_, side) => medianOf(timed.map((took) => took[side]!)));
-  // Attention may use another kernel there. The slot has zeros before it.
+  // Attention may use another kernel there. The slot has zeros before it, and the state of the text.
+  for (const { states } of runners)
+    states?.keep(0, text.length + COMPARED_TOKENS).restore(slots - 1, contextLength - 1);
   const { fault } = await both((runner) =>
     runner.decode(oneRow(slots - 1, last.best, contextLength - 1), NEVER),
   );

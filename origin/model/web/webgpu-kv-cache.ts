@@ -49,20 +49,18 @@ export class WebGpuKvCache implements KvStore {
     }
   }
 
-  /** The device copies before it computes the next run. */
   copy(from: number, to: number, end: number, start = 0): void {
     if (start === end) return;
-    const { device } = this.#session;
-    const encoder = device.createCommandEncoder();
-    for (const { heads, headSize, bySlot } of this.#tensors) {
-      const each = headSize * elementBytes(this.#decoder);
-      const [source, target] = [bySlot[from]!.buffer, bySlot[to]!.buffer];
-      for (let head = 0; head < heads; head++) {
-        const at = (head * this.#layout.contextLength + start) * each;
-        encoder.copyBufferToBuffer(source, at, target, at, (end - start) * each);
+    this.#session.submit((encoder) => {
+      for (const { heads, headSize, bySlot } of this.#tensors) {
+        const each = headSize * elementBytes(this.#decoder);
+        const [source, target] = [bySlot[from]!.buffer, bySlot[to]!.buffer];
+        for (let head = 0; head < heads; head++) {
+          const at = (head * this.#layout.contextLength + start) * each;
+          encoder.copyBufferToBuffer(source, at, target, at, (end - start) * each);
+        }
       }
-    }
-    device.queue.submit([encoder.finish()]);
+    });
   }
 
   read(): never {

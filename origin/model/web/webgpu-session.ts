@@ -12,11 +12,14 @@ export interface GpuDevice {
   readonly queue: { submit(commands: readonly object[]): void };
   readonly lost: Promise<{ readonly message: string }>;
   createBuffer(of: { readonly size: number; readonly usage: number }): GpuBuffer;
-  createCommandEncoder(): {
-    copyBufferToBuffer(from: GpuBuffer, fromAt: number, to: GpuBuffer, toAt: number, bytes: number): void;
-    finish(): object;
-  };
+  createCommandEncoder(): GpuEncoder;
   destroy(): void;
+}
+
+interface GpuEncoder {
+  copyBufferToBuffer(from: GpuBuffer, fromAt: number, to: GpuBuffer, toAt: number, bytes: number): void;
+  clearBuffer(buffer: GpuBuffer): void;
+  finish(): object;
 }
 
 /** What onnxruntime-web's JSPI build has in addition. */
@@ -102,6 +105,13 @@ export class WebGpuSession implements RunSession {
     this.#buffers.push(buffer);
     const address = BigInt(this.#module.webgpuRegisterBuffer(buffer, this.#inner.handle));
     return { buffer, address, memory: ON_DEVICE };
+  }
+
+  /** Has the device copy or clear buffers before the next run. */
+  submit(encode: (encoder: GpuEncoder) => void): void {
+    const encoder = this.device.createCommandEncoder();
+    encode(encoder);
+    this.device.queue.submit([encoder.finish()]);
   }
 
   bound(bind: (binding: RunBinding) => void): ReturnType<WasmSession['bound']> {

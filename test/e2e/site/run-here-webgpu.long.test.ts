@@ -4,11 +4,14 @@ import path from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { buildModel } from '../../../origin/export/build.ts';
+import type { Checkpoint } from '../../../origin/export/checkpoint/checkpoint.ts';
 import { openSafetensors } from '../../../origin/export/checkpoint/safetensors.ts';
 import type { ChosenDevice } from '../../../worker/site/local/messages.ts';
+import { CASES } from '../../origin/export/family-cases.ts';
+import { hashedCheckpoint } from '../../origin/export/hashed-checkpoint.ts';
 import { writeLlama } from '../../origin/export/written-checkpoint.ts';
 import { findChromium } from '../../support/browser/chromium.ts';
-import { launchChromium, openPage, typeInto } from '../../support/browser/site-page.ts';
+import { launchChromium, openPage, type SitePage, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { button, PROMPT, textOf } from './playground-page.ts';
@@ -30,16 +33,26 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.close());
 
-/** Builds a random model, and returns its directory. */
-async function builtModel(precision: 'fp32' | 'int8'): Promise<string> {
+/** Builds a random Llama, or another one, and returns its directory. */
+async function builtModel(precision: 'fp32' | 'int8', other?: Checkpoint): Promise<string> {
   const folder = mkdtempSync(path.join(tmpdir(), 'webgpu-'));
-  const { directory } = writeLlama(folder, { vocabulary: VOCABULARY });
-  const checkpoint = await openSafetensors(directory);
+  const checkpoint =
+    other ?? (await openSafetensors(writeLlama(folder, { vocabulary: VOCABULARY }).directory));
   const model = path.join(folder, 'tiny');
   await buildModel(checkpoint, { precision, directory: model });
   await checkpoint.close();
   writeByteTokenizer(model, VOCABULARY);
   return model;
+}
+
+/** A random checkpoint of a family whose layers have states, with as many tokens as the tokenizer. */
+function checkpointOf(family: string): Checkpoint {
+  const { config, tensors } = CASES.find(({ name }) => name === family)!;
+  const { vocab_size: given } = config;
+  const shapes = Object.entries(tensors).map(
+    ([name, shape]) => [name, shape.map((size) => (size === given ? VOCABULARY : size))] as const,
+  );
+  return hashedCheckpoint({ ...config, vocab_size: VOCABULARY }, Object.fromEntries(shapes));
 }
 
 const dialog = (page: Page) => page.getByRole('dialog', { name: 'Run a model in this browser' });
@@ -88,6 +101,21 @@ const REQUESTS = [
 type Choice = { readonly text: string; readonly logprobs: { readonly token_logprobs: readonly number[] } };
 const choicesOf = ({ texts }: Said): Choice[] => texts.flatMap((text) => JSON.parse(text).choices);
 
+/** Compares texts and logprobs of the model in the page's file field on both devices. */
+async function expectEqualTexts({ page, requestedUrls, consoleErrors }: SitePage): Promise<void> {
+  const thread = requestedUrls.find((url) => /\/assets\/main-[^/]+\.js$/.test(url))!;
+  const bodies = REQUESTS.map((request) => ({ model: 'tiny', ...request }));
+  const wasm = await ask(page, thread, 'wasm', bodies);
+  const webgpu = await ask(page, thread, 'webgpu', bodies);
+  expect(webgpu.devices).toEqual([{ kind: 'webgpu', reason: null }]);
+  const [expected, choices] = [choicesOf(wasm), choicesOf(webgpu)];
+  expect(choices.map(({ text }) => text)).toEqual(expected.map(({ text }) => text));
+  for (const [index, { logprobs }] of choices.entries())
+    for (const [at, logprob] of logprobs.token_logprobs.entries())
+      expect(logprob).toBeCloseTo(expected[index]!.logprobs.token_logprobs[at]!, 4);
+  expect(consoleErrors).toEqual([]);
+}
+
 test('an emulated adapter is refused unless the visitor wants it, and gives the tokens of WebAssembly then', async ({
   system,
 }) => {
@@ -101,20 +129,25 @@ test('an emulated adapter is refused unless the visitor wants it, and gives the 
   const isBuild = (url: string) => /jspi.*\.wasm$/.test(url);
   expect(site.requestedUrls.filter(isBuild)).toEqual([]);
 
-  const thread = site.requestedUrls.find((url) => /\/assets\/main-[^/]+\.js$/.test(url))!;
-  const bodies = REQUESTS.map((request) => ({ model: 'tiny', ...request }));
-  const wasm = await ask(page, thread, 'wasm', bodies);
-  const webgpu = await ask(page, thread, 'webgpu', bodies);
-  expect(webgpu.devices).toEqual([{ kind: 'webgpu', reason: null }]);
+  await expectEqualTexts(site);
   expect(site.requestedUrls.filter(isBuild)).toHaveLength(1);
-  const [expected, choices] = [choicesOf(wasm), choicesOf(webgpu)];
-  expect(choices.map(({ text }) => text)).toEqual(expected.map(({ text }) => text));
-  for (const [index, { logprobs }] of choices.entries())
-    for (const [at, logprob] of logprobs.token_logprobs.entries())
-      expect(logprob).toBeCloseTo(expected[index]!.logprobs.token_logprobs[at]!, 4);
-  expect(site.consoleErrors).toEqual([]);
   await site.close();
 });
+
+test.for([
+  ['a delta rule beside attention', 'qwen3_5_text'],
+  ['Mamba 2', 'mamba2'],
+] as const)(
+  'a model with %s keeps its states on the device, and gives the tokens of WebAssembly',
+  async ([, family], { system }) => {
+    const site = await openPage(browser, system, '/');
+    await button(site.page, 'Run here').click();
+    await files(site.page).setInputFiles(await builtModel('fp32', checkpointOf(family)));
+    await dialog(site.page).getByText('tiny runs on the processor').waitFor();
+    await expectEqualTexts(site);
+    await site.close();
+  },
+);
 
 test('when the device is lost in the middle of a text, WebAssembly completes it, and the page says so', async ({
   system,

@@ -82,8 +82,13 @@ export class ScriptedRunner implements ModelRunner {
 
   /** States as the numbers of their entries. */
   #newStates(): SlotStates {
-    return {
+    const states: SlotStates = {
       bytes: 4,
+      keep: (slot, position) => {
+        const bytes = new Uint8Array(4);
+        states.read(slot, position, bytes);
+        return { restore: (to, at) => states.write(to, at, bytes) };
+      },
       read: (slot, position, bytes) => {
         this.#requireIdle();
         const { began, ended } = this.#slotStates[slot]!;
@@ -98,6 +103,7 @@ export class ScriptedRunner implements ModelRunner {
         this.#slotStates[slot] = { began: state, ended: null };
       },
     };
+    return states;
   }
 
   /** Returns the state that a run goes on from; null if the slot does not have it. */

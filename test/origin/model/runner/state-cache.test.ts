@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { OrtBinding } from '../../../../origin/model/ort/ort-binding.ts';
 import type { OrtApi } from '../../../../origin/model/ort/ort-capi.ts';
-import { StateCache } from '../../../../origin/model/runner/state-cache.ts';
+import { HostStates, StateCache } from '../../../../origin/model/runner/state-cache.ts';
 
 const TENSORS = [
   { past: 'a', present: 'A', dimensions: [2, 3] },
@@ -11,11 +11,8 @@ const TENSORS = [
 /** A cache of three slots, and the arrays that runs would read and write. */
 function newCache() {
   const arrays = new Map<string, Float32Array>();
-  const cache = new StateCache(
-    { addressOf: () => 0n, allocate: (bytes: number) => new Uint8Array(bytes) } as unknown as OrtApi,
-    TENSORS,
-    3,
-  );
+  const api = { addressOf: () => 0n, allocate: (bytes: number) => new Uint8Array(bytes) };
+  const cache = new StateCache(new HostStates(api as unknown as OrtApi, TENSORS, 3), TENSORS, 3);
   const keep = (name: string, { owner }: { readonly owner: Uint8Array<ArrayBuffer> }) =>
     arrays.set(name, new Float32Array(owner.buffer));
   /** A run of one slot, which may be stopped before its end. */
@@ -75,12 +72,20 @@ describe('states of slots', () => {
     expect(begin(0, 4)).toBe(true);
   });
 
-  it('are written to another slot as they were read', () => {
+  it.each([
+    [
+      'written to another slot as they were read',
+      (cache: StateCache) => {
+        const bytes = new Uint8Array(cache.bytes);
+        cache.read(0, 4, bytes);
+        cache.write(2, 4, bytes);
+      },
+    ],
+    ['restored in another slot as they were kept', (cache: StateCache) => cache.keep(0, 4).restore(2, 4)],
+  ])('are %s', (_, move) => {
     const { cache, run, valueAt } = newCache();
     run(0, 0, 4, 7);
-    const bytes = new Uint8Array(cache.bytes);
-    cache.read(0, 4, bytes);
-    cache.write(2, 4, bytes);
+    move(cache);
     expect(run(2, 4, 5, 8)).toBe(true);
     expect([valueAt(2, 4), valueAt(2, 5), valueAt(0, 4)]).toEqual([7, 8, 7]);
   });

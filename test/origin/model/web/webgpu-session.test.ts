@@ -18,7 +18,7 @@ function fakes() {
       held.buffers++;
       return { destroy: () => void held.buffers-- };
     },
-    createCommandEncoder: () => ({ copyBufferToBuffer: () => {}, finish: () => ({}) }),
+    createCommandEncoder: () => ({ copyBufferToBuffer: () => {}, clearBuffer: () => {}, finish: () => ({}) }),
     destroy: () => void (held.device = 0),
   };
   const given: Partial<OrtWebGpu> = {
