@@ -30,11 +30,7 @@ const TEXTS = new Intl.Collator('en', { numeric: true });
 
 type Sorting = { readonly title: string; readonly isRising: boolean } | null;
 
-export function sortRows<T>(
-  rows: readonly T[],
-  column: Column<T> | undefined,
-  isRising: boolean,
-): readonly T[] {
+function sortRows<T>(rows: readonly T[], column: Column<T> | undefined, isRising: boolean): readonly T[] {
   if (column === undefined) return rows;
   const sign = isRising ? 1 : -1;
   return rows.toSorted((first, second) => {

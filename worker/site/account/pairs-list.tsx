@@ -1,8 +1,14 @@
 import type { ComponentChildren } from 'preact';
 
+interface PairsProps {
+  readonly of: readonly (readonly [string, ComponentChildren])[];
+  /** How they look. */
+  readonly class?: 'facts' | 'pairs' | 'totals';
+}
+
 /** Names with their values. Those without a value are left out. */
-export const Pairs = ({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }) => (
-  <dl class="pairs figures">
+export const Pairs = ({ of, class: look = 'pairs' }: PairsProps) => (
+  <dl class={`${look} figures`}>
     {of.map(
       ([name, value]) =>
         value !== null && (

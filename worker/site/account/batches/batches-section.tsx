@@ -3,10 +3,12 @@ import { Button } from '../../controls/button.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { saveFile } from '../../controls/save-file.ts';
 import { askJson, useAccount } from '../account.ts';
+import { ageColumn } from '../columns.tsx';
 import { type Column, DataTable } from '../data-table.tsx';
-import { count, dateText, relative } from '../formats.ts';
-import { useAction, useResource } from '../resource.ts';
-import { Empty, FormFault, Loaded } from '../states.tsx';
+import { ActionButton } from '../form/action-button.tsx';
+import { count } from '../formats.ts';
+import { useResource } from '../resource.ts';
+import { Empty, Loaded } from '../states.tsx';
 import { type BatchObject, type BatchPage, canCancel, FILE_NAME, isRunning } from './batch-object.ts';
 import { NewBatch } from './new-batch.tsx';
 
@@ -83,12 +85,7 @@ function BatchTable({ batches, onCancel }: BatchTableProps) {
       ),
     },
     { title: 'State', of: ({ status }) => status, show: (batch) => <BatchState of={batch} /> },
-    {
-      title: 'Created',
-      of: ({ created_at }) => created_at,
-      show: ({ created_at }) => <span title={dateText(created_at)}>{relative(created_at, now)}</span>,
-      isNumber: true,
-    },
+    ageColumn(now),
     {
       title: 'Files',
       of: ({ request_counts }) => request_counts.completed,
@@ -150,15 +147,8 @@ interface SaveFileProps {
 
 function SaveFile({ id, text, name }: SaveFileProps) {
   const account = useAccount();
-  const { isBusy, failure, run } = useAction(async () => {
-    saveFile(name, await (await account.ask(`/v1/files/${id}/content`)).blob());
-  });
-  return (
-    <>
-      <Button text={isBusy ? 'Loading…' : text} disabled={isBusy} onClick={run} />
-      <FormFault failure={failure} />
-    </>
-  );
+  const save = async () => saveFile(name, await (await account.ask(`/v1/files/${id}/content`)).blob());
+  return <ActionButton text={text} busyText="Loading…" onSend={save} />;
 }
 
 interface CancelBatchProps {
@@ -168,10 +158,10 @@ interface CancelBatchProps {
 
 function CancelBatch({ of: batch, onDone }: CancelBatchProps) {
   const account = useAccount();
-  const { isBusy, failure, run } = useAction(async () => {
+  const cancel = async () => {
     await account.ask(`/v1/batches/${batch.id}/cancel`, { method: 'POST' });
     onDone(true);
-  });
+  };
   return (
     <Dialog title="Cancel a batch" onClose={() => onDone(false)}>
       <div class="stack">
@@ -179,10 +169,9 @@ function CancelBatch({ of: batch, onDone }: CancelBatchProps) {
           <bdi>{batch.metadata?.[FILE_NAME] ?? batch.id}</bdi>: lines that run are finished, and all results
           are kept. The other lines do not run.
         </p>
-        <FormFault failure={failure} />
         <div class="row">
           <Button text="Let it run" onClick={() => onDone(false)} />
-          <Button class="danger" text="Cancel the batch" disabled={isBusy} onClick={run} />
+          <ActionButton class="danger" text="Cancel the batch" onSend={cancel} />
         </div>
       </div>
     </Dialog>

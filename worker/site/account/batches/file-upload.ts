@@ -7,7 +7,7 @@ import { type Account, askJson } from '../account.ts';
 /** Less than any plan of the platform allows in one request. */
 const PART_BYTES = 8 * 1024 * 1024;
 /** The server refuses larger files. */
-export const MAX_FILE_BYTES = 200 * 1024 * 1024;
+const MAX_FILE_BYTES = 200 * 1024 * 1024;
 
 /** How far an upload is. An attempt continues where the last one broke. */
 export interface UploadProgress {

@@ -5,34 +5,30 @@ import { Field } from './fields.tsx';
 import { Form } from './form.tsx';
 
 interface ConfirmByNameProps {
-  readonly title: string;
+  /** What happens to the record, such as `Delete`. */
+  readonly verb: string;
   /** What the record is, such as `key`. */
   readonly kind: string;
   readonly name: string;
-  /** Text of the button. */
-  readonly action: string;
-  readonly onClose: () => void;
+  /** Closes the dialog; `changed` = it has happened. */
+  readonly onDone: (changed: boolean) => void;
   /** @throws RequestFailure */
-  readonly onConfirm: () => Promise<void>;
+  readonly onConfirm: () => Promise<unknown>;
   /** Says after the name what happens. */
   readonly children: ComponentChildren;
 }
 
 /** Asks for the name, so that no other record is meant than the one that it happens to. */
-export function ConfirmByName({
-  title,
-  kind,
-  name,
-  action,
-  onClose,
-  onConfirm,
-  children,
-}: ConfirmByNameProps) {
+export function ConfirmByName({ verb, kind, name, onDone, onConfirm, children }: ConfirmByNameProps) {
   const typed = useSignal('');
   const isMeant = typed.value.trim() === name.trim();
+  const confirm = async () => {
+    await onConfirm();
+    onDone(true);
+  };
   return (
-    <Dialog title={title} onClose={onClose}>
-      <Form action={action} look="danger" canSend={isMeant} onSend={onConfirm}>
+    <Dialog title={`${verb} ${/^[aeiou]/.test(kind) ? 'an' : 'a'} ${kind}`} onClose={() => onDone(false)}>
+      <Form action={`${verb} the ${kind}`} look="danger" canSend={isMeant} onSend={confirm}>
         <p>
           <strong>
             <bdi>{name}</bdi>

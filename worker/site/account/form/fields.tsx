@@ -11,7 +11,8 @@ interface FieldProps extends Named {
   readonly required?: boolean;
   readonly min?: number;
   readonly max?: number;
-  readonly step?: 'any';
+  readonly step?: 'any' | 1;
+  readonly inputMode?: 'decimal';
   readonly maxLength?: number;
   readonly pattern?: string;
   readonly placeholder?: string;
@@ -19,6 +20,8 @@ interface FieldProps extends Named {
   readonly dir?: 'auto';
   readonly autocomplete?: 'off';
   readonly spellcheck?: boolean;
+  /** Whether it takes the room beside others. */
+  readonly grows?: boolean;
   readonly value: string;
   readonly onInput: (text: string) => void;
 }
@@ -31,8 +34,8 @@ const Title = ({ title, hint }: Named) => (
 );
 
 /** A field of one line with its name. */
-export const Field = ({ title, hint, onInput, ...input }: FieldProps) => (
-  <label class="field labelled">
+export const Field = ({ title, hint, grows = false, onInput, ...input }: FieldProps) => (
+  <label class={`field labelled ${grows ? 'grows' : ''}`}>
     <Title title={title} {...(hint !== undefined && { hint })} />
     <input {...input} onInput={(event) => onInput(event.currentTarget.value)} />
   </label>
@@ -62,10 +65,28 @@ export const Lines = ({ title, hint, rows = 3, value, onInput }: LinesProps) => 
   </label>
 );
 
+interface ChoiceFieldProps extends Omit<ChoiceProps<string>, 'label' | 'onChange'> {
+  readonly title: string;
+  readonly onInput: (value: string) => void;
+}
+
 /** A choice with its name above it. */
-export const Choice = <T extends string>(props: ChoiceProps<T>) => (
+export const Choice = ({ title, onInput, ...props }: ChoiceFieldProps) => (
   <div class="labelled">
-    <span>{props.label}</span>
-    <Select {...props} />
+    <span>{title}</span>
+    <Select label={title} onChange={onInput} {...props} />
   </div>
+);
+
+interface FlagProps {
+  readonly title: string;
+  readonly value: boolean;
+  readonly onInput: (value: boolean) => void;
+}
+
+export const Flag = ({ title, value, onInput }: FlagProps) => (
+  <label class="switch">
+    <input type="checkbox" checked={value} onChange={(event) => onInput(event.currentTarget.checked)} />
+    {title}
+  </label>
 );

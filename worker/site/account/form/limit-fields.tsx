@@ -1,4 +1,5 @@
 import { isMoney, limitName, limitUnit, microsOf, units } from '../formats.ts';
+import { Field } from './fields.tsx';
 
 /** Limits as the fields of a form have them: by name, in the unit of the field; '' = none. */
 export type LimitTexts = Readonly<Record<string, string>>;
@@ -37,14 +38,14 @@ export const changedFields = <T extends object>(next: T, before: T): Partial<T> 
 interface LimitFieldsProps {
   /** All limits that the server knows. */
   readonly names: readonly string[];
-  readonly texts: LimitTexts;
-  readonly onChange: (name: string, text: string) => void;
+  readonly value: LimitTexts;
+  readonly onInput: (name: string, text: string) => void;
   /** What an empty field means. */
   readonly emptyText: (name: string) => string;
 }
 
 /** Limits as fields with their units. */
-export function LimitFields({ names, texts, onChange, emptyText }: LimitFieldsProps) {
+export function LimitFields({ names, value: texts, onInput, emptyText }: LimitFieldsProps) {
   const set = Object.values(texts).filter((text) => text !== '').length;
   return (
     <details>
@@ -53,20 +54,18 @@ export function LimitFields({ names, texts, onChange, emptyText }: LimitFieldsPr
       </summary>
       <div class="limit-fields">
         {names.map((name) => (
-          <label key={name} class="field labelled">
-            <span>
-              {limitName(name)} <span class="quiet">{limitUnit(name)}</span>
-            </span>
-            <input
-              type="number"
-              inputMode="decimal"
-              min={isMoney(name) ? 0.000001 : 1}
-              step={isMoney(name) ? 'any' : 1}
-              placeholder={emptyText(name)}
-              value={texts[name] ?? ''}
-              onInput={(event) => onChange(name, event.currentTarget.value)}
-            />
-          </label>
+          <Field
+            key={name}
+            title={limitName(name)}
+            hint={limitUnit(name)}
+            type="number"
+            inputMode="decimal"
+            min={isMoney(name) ? 0.000001 : 1}
+            step={isMoney(name) ? 'any' : 1}
+            placeholder={emptyText(name)}
+            value={texts[name] ?? ''}
+            onInput={(text) => onInput(name, text)}
+          />
         ))}
       </div>
     </details>

@@ -1,53 +1,34 @@
-import { useSignal } from '@preact/signals';
 import { Button } from '../../controls/button.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { Select } from '../../controls/select.tsx';
 import { askJson, type MadeKey, useAccount, useOwnKey } from '../account.ts';
+import { ActionButton } from '../form/action-button.tsx';
 import { ConfirmByName } from '../form/confirm-by-name.tsx';
+import { useDraft } from '../form/draft.ts';
 import { Field } from '../form/fields.tsx';
 import { Form } from '../form/form.tsx';
 import { dateText } from '../formats.ts';
 import { Pairs } from '../pairs-list.tsx';
-import { useAction } from '../resource.ts';
-import { FormFault } from '../states.tsx';
+import type { TaskProps } from '../records.tsx';
 import { KeyForm } from './key-form.tsx';
 import { draftOf, type KeyObject, keyPatch, newKeyBody, rightsOf } from './key-object.ts';
 
 /** What is done with keys in dialogs. */
 
-export type KeyTask =
-  | { readonly kind: 'create' }
-  | { readonly kind: 'open' | 'rotate' | 'delete'; readonly key: KeyObject };
+type Done = Pick<TaskProps<KeyObject>, 'onDone'>;
 
-interface TaskProps {
-  /** Closes the dialog; `changed` = the list is old. */
-  readonly onDone: (changed: boolean) => void;
-}
-
-interface KeyTaskProps extends TaskProps {
+interface OneProps extends Omit<TaskProps<KeyObject>, 'task'> {
   readonly of: KeyObject;
-  readonly onTask: (task: KeyTask) => void;
 }
 
-interface KeyDialogsProps extends TaskProps {
-  readonly task: KeyTask;
-  readonly onTask: (task: KeyTask) => void;
+export function KeyDialogs({ task: { kind, of }, ...props }: TaskProps<KeyObject>) {
+  if (of === null) return <CreateKey {...props} />;
+  if (kind === 'rotate') return <RotateKey of={of} {...props} />;
+  if (kind === 'delete') return <DeleteKey of={of} {...props} />;
+  return <OpenKey of={of} {...props} />;
 }
 
-export function KeyDialogs({ task, onTask, onDone }: KeyDialogsProps) {
-  switch (task.kind) {
-    case 'create':
-      return <CreateKey onDone={onDone} />;
-    case 'open':
-      return <OpenKey of={task.key} onTask={onTask} onDone={onDone} />;
-    case 'rotate':
-      return <RotateKey of={task.key} onTask={onTask} onDone={onDone} />;
-    case 'delete':
-      return <DeleteKey of={task.key} onTask={onTask} onDone={onDone} />;
-  }
-}
-
-function CreateKey({ onDone }: TaskProps) {
+function CreateKey({ onDone }: Done) {
   const account = useAccount();
   return (
     <Dialog title="Create a key" class="wide" onClose={() => onDone(false)}>
@@ -66,7 +47,7 @@ function CreateKey({ onDone }: TaskProps) {
 }
 
 /** One key: its facts, its fields if the own key may change it, and what else may be done with it. */
-function OpenKey({ of: key, onTask, onDone }: KeyTaskProps) {
+function OpenKey({ of: key, onTask, onDone }: OneProps) {
   const account = useAccount();
   const rights = rightsOf(key, useOwnKey(), account.clock.now() / 1000);
   const path = `/v1/keys/${key.id}`;
@@ -74,26 +55,21 @@ function OpenKey({ of: key, onTask, onDone }: KeyTaskProps) {
     await account.ask(path, { method: 'PATCH', body });
     onDone(true);
   };
-  const switching = useAction(() => change({ disabled: !key.disabled }));
   const initial = draftOf(key);
   return (
     <Dialog title={key.name} class="wide" onClose={() => onDone(false)}>
       <div class="stack">
         <KeyFacts of={key} />
         <div class="row">
-          {rights.rotate && <Button text="Rotate…" onClick={() => onTask({ kind: 'rotate', key })} />}
+          {rights.rotate && <Button text="Rotate…" onClick={() => onTask('rotate')} />}
           {(key.disabled ? rights.change : rights.end) && (
-            <Button
+            <ActionButton
               text={key.disabled ? 'Enable' : 'Disable'}
-              disabled={switching.isBusy}
-              onClick={switching.run}
+              onSend={() => change({ disabled: !key.disabled })}
             />
           )}
-          {rights.end && (
-            <Button class="danger" text="Delete…" onClick={() => onTask({ kind: 'delete', key })} />
-          )}
+          {rights.end && <Button class="danger" text="Delete…" onClick={() => onTask('delete')} />}
         </div>
-        <FormFault failure={switching.failure} />
         {rights.change && (
           <KeyForm
             isNew={false}
@@ -130,12 +106,13 @@ const UNITS = [
   ['86400', 'days'],
 ] as const;
 
-function RotateKey({ of: key, onDone }: KeyTaskProps) {
+function RotateKey({ of: key, onDone }: OneProps) {
   const account = useAccount();
-  const amount = useSignal('24');
-  const unit = useSignal('3600');
+  const { values, bind } = useDraft({ amount: '24', unit: '3600' });
+  const { value: unit, onInput: onUnit } = bind('unit');
   const rotate = async () => {
-    const body = { overlap_seconds: Math.round(Number(amount.peek()) * Number(unit.peek())) };
+    const { amount, unit: seconds } = values.peek();
+    const body = { overlap_seconds: Math.round(Number(amount) * Number(seconds)) };
     const made = await askJson<MadeKey>(account, `/v1/keys/${key.id}/rotate`, { body });
     account.made.value = [made, ...account.made.value];
     onDone(true);
@@ -153,17 +130,11 @@ function RotateKey({ of: key, onDone }: KeyTaskProps) {
             type="number"
             required
             min={0}
-            max={2_592_000 / Number(unit.value)}
+            max={2_592_000 / Number(unit)}
             step="any"
-            value={amount.value}
-            onInput={(text) => (amount.value = text)}
+            {...bind('amount')}
           />
-          <Select
-            label="Unit of the overlap"
-            value={unit.value}
-            options={UNITS}
-            onChange={(chosen) => (unit.value = chosen)}
-          />
+          <Select label="Unit of the overlap" options={UNITS} value={unit} onChange={onUnit} />
         </div>
         <p class="quiet">At most 30 days. 0 ends the old key at once.</p>
       </Form>
@@ -171,19 +142,15 @@ function RotateKey({ of: key, onDone }: KeyTaskProps) {
   );
 }
 
-function DeleteKey({ of: key, onDone }: KeyTaskProps) {
+function DeleteKey({ of: key, onDone }: OneProps) {
   const account = useAccount();
   return (
     <ConfirmByName
-      title="Delete a key"
+      verb="Delete"
       kind="key"
       name={key.name}
-      action="Delete the key"
-      onClose={() => onDone(false)}
-      onConfirm={async () => {
-        await account.ask(`/v1/keys/${key.id}`, { method: 'DELETE' });
-        onDone(true);
-      }}
+      onDone={onDone}
+      onConfirm={() => account.ask(`/v1/keys/${key.id}`, { method: 'DELETE' })}
     >
       ends at once, with its open streams, and cannot be enabled again. Its usage stays.
     </ConfirmByName>

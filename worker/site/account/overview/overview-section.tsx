@@ -1,5 +1,5 @@
-import type { ComponentChildren } from 'preact';
 import { useOwnKey } from '../account.ts';
+import { type Column, DataTable } from '../data-table.tsx';
 import {
   amount,
   clockText,
@@ -12,6 +12,7 @@ import {
   secondsToReset,
 } from '../formats.ts';
 import type { LimitAlert, LimitHolder, OwnKey } from '../own-key.ts';
+import { Pairs } from '../pairs-list.tsx';
 import { type Resource, useServerNow } from '../resource.ts';
 import { Empty } from '../states.tsx';
 import { LimitBar } from './limit-bar.tsx';
@@ -41,30 +42,26 @@ const SCOPES: Readonly<Record<string, string>> = {
 
 function Facts({ own, now }: { readonly own: OwnKey; readonly now: number }) {
   const { expires_at: end, models, allowed_addresses: networks, scopes, tenant } = own;
+  const { balance_micros: balance } = tenant;
+  const ends = (at: number) => (
+    <>
+      {relative(at, now)}
+      <span class="quiet">{dateText(at)}</span>
+    </>
+  );
   return (
-    <dl class="facts figures">
-      {tenant.balance_micros !== null && (
-        <Fact name="Balance">
-          <span class="large">{money(tenant.balance_micros)}</span>
-        </Fact>
-      )}
-      <Fact name="This key ends">
-        {end === null ? 'Never' : relative(end, now)}
-        {end !== null && <span class="quiet">{dateText(end)}</span>}
-      </Fact>
-      <Fact name="It is for">{scopes.map((scope) => SCOPES[scope] ?? scope).join(', ')}</Fact>
-      <Fact name="Models">{models === null ? 'All' : models.join(', ')}</Fact>
-      {networks !== null && <Fact name="Networks">{networks.join(', ')}</Fact>}
-    </dl>
+    <Pairs
+      class="facts"
+      of={[
+        ['Balance', balance === null ? null : <span class="large">{money(balance)}</span>],
+        ['This key ends', end === null ? 'Never' : ends(end)],
+        ['It is for', scopes.map((scope) => SCOPES[scope] ?? scope).join(', ') || 'Nothing'],
+        ['Models', models === null ? 'All' : models.join(', ')],
+        ['Networks', networks?.join(', ') ?? null],
+      ]}
+    />
   );
 }
-
-const Fact = ({ name, children }: { readonly name: string; readonly children: ComponentChildren }) => (
-  <div>
-    <dt>{name}</dt>
-    <dd>{children}</dd>
-  </div>
-);
 
 /** Whether the server counts what is used of a limit, beside its own names also for soft limits. */
 const isCounted = (limit: string, { used }: LimitHolder): boolean => limit.replace('soft_', '') in used;
@@ -98,38 +95,28 @@ function Counted({ own, now }: { readonly own: OwnKey; readonly now: number }) {
 function OtherLimits({ own }: { readonly own: OwnKey }) {
   const names = Object.keys(own.limits).filter((limit) => !isCounted(limit, own));
   const set = names.filter((limit) => own.limits[limit] != null || own.tenant.limits[limit] != null);
-  const text = ({ limits }: LimitHolder, limit: string) =>
-    limits[limit] == null ? '–' : amount(limit, limits[limit]);
+  const column = (title: string, { limits }: LimitHolder): Column<string> => ({
+    title,
+    of: (limit) => limits[limit] ?? null,
+    show: (limit) => (limits[limit] == null ? null : amount(limit, limits[limit])),
+    isNumber: true,
+  });
   return (
     <section class="stack">
       <h2>Rates and sizes</h2>
       {set.length === 0 ? (
         <p class="quiet">Neither the key nor the account has such limits.</p>
       ) : (
-        <div class="table-frame">
-          <table class="data figures">
-            <thead>
-              <tr>
-                <th scope="col">Limit</th>
-                <th scope="col" class="number">
-                  Account
-                </th>
-                <th scope="col" class="number">
-                  This key
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {set.map((limit) => (
-                <tr key={limit}>
-                  <th scope="row">{limitName(limit)}</th>
-                  <td class="number">{text(own.tenant, limit)}</td>
-                  <td class="number">{text(own, limit)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <DataTable
+          caption="Rates and sizes"
+          columns={[
+            { title: 'Limit', of: limitName },
+            column('Account', own.tenant),
+            column('This key', own),
+          ]}
+          rows={set}
+          idOf={(limit) => limit}
+        />
       )}
       <p class="quiet">What is left of a minute is in the headers of each completion.</p>
     </section>

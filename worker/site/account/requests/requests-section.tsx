@@ -1,11 +1,14 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { Button } from '../../controls/button.tsx';
 import { askJson, useAccount } from '../account.ts';
-import { type Column, DataTable, PAGE_ROWS } from '../data-table.tsx';
+import { numberColumn, timeColumn } from '../columns.tsx';
+import type { Column } from '../data-table.tsx';
+import { Field } from '../form/fields.tsx';
 import { count, dateText, milliseconds, money } from '../formats.ts';
+import { PagedTable } from '../paged-table.tsx';
 import { Pairs } from '../pairs-list.tsx';
-import { useAction, useResource } from '../resource.ts';
-import { Empty, FormFault, Loaded } from '../states.tsx';
+import { useAction } from '../resource.ts';
+import { FormFault } from '../states.tsx';
 
 const REFRESH_MS = 10_000;
 
@@ -42,48 +45,16 @@ export function RequestsSection() {
       <h2>Requests</h2>
       <FindRequest found={found} />
       {found.value && <Record of={found.value} />}
-      <Recent onOpen={(record) => (found.value = record)} />
+      <PagedTable<RequestRecord, RequestPage>
+        caption="Requests"
+        columns={columnsOf((record) => (found.value = record))}
+        idOf={placeOf}
+        path="/v1/requests"
+        nextOf={({ next }) => next}
+        refreshMs={REFRESH_MS}
+        empty={['No requests', 'Requests are listed here when they have ended.']}
+      />
     </>
-  );
-}
-
-/** Where each page begins that was shown; the last one is shown. '' = the newest request. */
-const FIRST_PAGE = [''];
-
-function Recent({ onOpen }: { readonly onOpen: (record: RequestRecord) => void }) {
-  const account = useAccount();
-  const starts = useSignal<readonly string[]>(FIRST_PAGE);
-  const after = starts.value.at(-1)!;
-  const path = `/v1/requests?limit=${PAGE_ROWS}${after === '' ? '' : `&after=${after}`}`;
-  const page = useResource(
-    (signal) => askJson<RequestPage>(account, path, { signal }),
-    path,
-    after === '' ? REFRESH_MS : null,
-  );
-  return (
-    <Loaded of={page}>
-      {({ data, next }) =>
-        data.length === 0 ? (
-          <Empty title="No requests">Requests are listed here when they have ended.</Empty>
-        ) : (
-          <>
-            <DataTable caption="Requests" columns={columnsOf(onOpen)} rows={data} idOf={placeOf} />
-            <div class="row pages">
-              <Button
-                text="Newer"
-                disabled={after === ''}
-                onClick={() => (starts.value = starts.value.slice(0, -1))}
-              />
-              <Button
-                text="Older"
-                disabled={next === null}
-                onClick={() => (starts.value = [...starts.value, next!])}
-              />
-            </div>
-          </>
-        )
-      }
-    </Loaded>
   );
 }
 
@@ -91,36 +62,14 @@ function Recent({ onOpen }: { readonly onOpen: (record: RequestRecord) => void }
 const placeOf = ({ id, created_at, latency_ms }: RequestRecord): string =>
   `${id} ${created_at} ${latency_ms}`;
 
-const tokens = (title: string, of: (record: RequestRecord) => number): Column<RequestRecord> => {
-  return { title, of, show: (record) => count(of(record)), isNumber: true };
-};
-
 const columnsOf = (onOpen: (record: RequestRecord) => void): readonly Column<RequestRecord>[] => [
-  {
-    title: 'Time',
-    of: ({ created_at }) => created_at,
-    show: (record) => (
-      <button type="button" class="link" title={record.id} onClick={() => onOpen(record)}>
-        {dateText(record.created_at)}
-      </button>
-    ),
-  },
+  timeColumn(({ id }) => id, onOpen),
   { title: 'Status', of: statusOf },
   { title: 'Model', of: ({ model }) => model, show: ({ model }) => <bdi>{model}</bdi> },
-  tokens('Prompt', ({ prompt_tokens }) => prompt_tokens),
-  tokens('Generated', ({ completion_tokens }) => completion_tokens),
-  {
-    title: 'First token',
-    of: ({ first_token_ms }) => first_token_ms,
-    show: ({ first_token_ms }) => milliseconds(first_token_ms),
-    isNumber: true,
-  },
-  {
-    title: 'Cost',
-    of: ({ cost_micros }) => cost_micros,
-    show: ({ cost_micros }) => money(cost_micros),
-    isNumber: true,
-  },
+  numberColumn('Prompt', ({ prompt_tokens }) => prompt_tokens),
+  numberColumn('Generated', ({ completion_tokens }) => completion_tokens),
+  numberColumn('First token', ({ first_token_ms }) => first_token_ms, milliseconds),
+  numberColumn('Cost', ({ cost_micros }) => cost_micros, money),
 ];
 
 function FindRequest({ found }: { readonly found: Signal<RequestRecord | null> }) {
@@ -144,17 +93,16 @@ function FindRequest({ found }: { readonly found: Signal<RequestRecord | null> }
           run();
         }}
       >
-        <label class="field labelled grows">
-          <span>Request id</span>
-          <input
-            required
-            spellcheck={false}
-            autocomplete="off"
-            placeholder="req_…"
-            value={id.value}
-            onInput={(event) => (id.value = event.currentTarget.value)}
-          />
-        </label>
+        <Field
+          grows
+          title="Request id"
+          required
+          spellcheck={false}
+          autocomplete="off"
+          placeholder="req_…"
+          value={id.value}
+          onInput={(text) => (id.value = text)}
+        />
         <Button class="primary" text="Show" type="submit" disabled={isBusy} />
       </form>
       <FormFault failure={failure} />

@@ -44,7 +44,7 @@ export interface Usage {
 }
 
 /** The longest range; days that are older are sums of months on the server. */
-export const MAX_DAYS = 400;
+const MAX_DAYS = 400;
 /** Groups that are shown; the download has all. */
 export const MAX_ROWS = 2_000;
 

@@ -3,9 +3,12 @@ import { Button } from '../../controls/button.tsx';
 import { saveFile } from '../../controls/save-file.ts';
 import { Segments } from '../../controls/segments.tsx';
 import { useAccount } from '../account.ts';
+import { ActionButton } from '../form/action-button.tsx';
+import { Field } from '../form/fields.tsx';
 import { count, dayText, money } from '../formats.ts';
-import { useAction, useResource } from '../resource.ts';
-import { FormFault, Loaded } from '../states.tsx';
+import { Pairs } from '../pairs-list.tsx';
+import { useResource } from '../resource.ts';
+import { Loaded } from '../states.tsx';
 import { MEASURES, type MeasureName } from './measures.ts';
 import { UsageChart } from './usage-chart.tsx';
 import {
@@ -109,15 +112,14 @@ function FilterBar({ filter }: { readonly filter: Signal<UsageFilter> }) {
         filter.value = name.value === '' ? others : { ...others, user: name.value };
       }}
     >
-      <label class="field labelled grows">
-        <span>End user</span>
-        <input
-          type="search"
-          placeholder="name in the field user"
-          value={name.value}
-          onInput={(event) => (name.value = event.currentTarget.value)}
-        />
-      </label>
+      <Field
+        grows
+        title="End user"
+        type="search"
+        placeholder="name in the field user"
+        value={name.value}
+        onInput={(text) => (name.value = text)}
+      />
       <Button text="Apply" type="submit" />
       {(['model', 'key', 'user'] as const).map(
         (what) =>
@@ -174,27 +176,19 @@ function ByDay({ range, filter }: Asked) {
 }
 
 const Totals = ({ of }: { readonly of: Usage['total'] }) => (
-  <dl class="totals figures">
-    {(Object.keys(MEASURES) as MeasureName[]).map((name) => (
-      <div key={name}>
-        <dt>{MEASURES[name].name}</dt>
-        <dd>{name === 'cost' ? money(of.cost_micros) : count(MEASURES[name].of(of))}</dd>
-      </div>
-    ))}
-  </dl>
+  <Pairs
+    class="totals"
+    of={(Object.keys(MEASURES) as MeasureName[]).map((name) => [
+      MEASURES[name].name,
+      name === 'cost' ? money(of.cost_micros) : count(MEASURES[name].of(of)),
+    ])}
+  />
 );
 
 /** Saves what the server writes: all days, all groups. */
 function CsvButton(asked: Asked) {
   const account = useAccount();
-  const { isBusy, failure, run } = useAction(async () => {
-    const { from, to } = asked.range;
-    saveFile(`usage-${from}-${to}-${asked.group}.csv`, await usageCsv(account, asked));
-  });
-  return (
-    <>
-      <Button text={isBusy ? 'Loading…' : 'Download CSV'} disabled={isBusy} onClick={run} />
-      <FormFault failure={failure} />
-    </>
-  );
+  const { from, to } = asked.range;
+  const save = async () => saveFile(`usage-${from}-${to}-${asked.group}.csv`, await usageCsv(account, asked));
+  return <ActionButton text="Download CSV" busyText="Loading…" onSend={save} />;
 }

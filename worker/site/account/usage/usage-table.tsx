@@ -1,4 +1,5 @@
 import { useAccount, useOwnKey } from '../account.ts';
+import { numberColumn } from '../columns.tsx';
 import { type Column, DataTable } from '../data-table.tsx';
 import { count, dayText, milliseconds, money } from '../formats.ts';
 import { useResource } from '../resource.ts';
@@ -81,13 +82,6 @@ const totalCells = (total: Usage['total']): string[] => [
   '',
 ];
 
-const number = (title: string, of: (row: UsageRow) => number): Column<UsageRow> => ({
-  title,
-  of,
-  show: (row) => count(of(row)),
-  isNumber: true,
-});
-
 /** Models and keys lead to their days. Of an end user, the server tells only the hash. */
 function columnsOf(group: UsageGroup, choose: (value: string) => void): readonly Column<UsageRow>[] {
   const named = (row: UsageRow) => row[group] ?? '';
@@ -106,18 +100,13 @@ function columnsOf(group: UsageGroup, choose: (value: string) => void): readonly
   };
   return [
     name,
-    number('Requests', ({ requests }) => requests),
-    number('Failed', ({ failed }) => failed),
-    number('Prompt tokens', ({ prompt_tokens }) => prompt_tokens),
-    number('Cached', ({ cached_tokens }) => cached_tokens),
-    number('Generated', ({ completion_tokens }) => completion_tokens),
-    { ...number('Cost', ({ cost_micros }) => cost_micros), show: ({ cost_micros }) => money(cost_micros) },
-    {
-      title: 'First token',
-      of: ({ mean_first_token_ms }) => mean_first_token_ms,
-      show: ({ mean_first_token_ms }) => milliseconds(mean_first_token_ms),
-      isNumber: true,
-    },
+    numberColumn('Requests', ({ requests }) => requests),
+    numberColumn('Failed', ({ failed }) => failed),
+    numberColumn('Prompt tokens', ({ prompt_tokens }) => prompt_tokens),
+    numberColumn('Cached', ({ cached_tokens }) => cached_tokens),
+    numberColumn('Generated', ({ completion_tokens }) => completion_tokens),
+    numberColumn('Cost', ({ cost_micros }) => cost_micros, money),
+    numberColumn('First token', ({ mean_first_token_ms }) => mean_first_token_ms, milliseconds),
   ];
 }
 

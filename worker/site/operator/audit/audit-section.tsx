@@ -1,11 +1,12 @@
 import { useSignal } from '@preact/signals';
-import { askJson, useAccount } from '../../account/account.ts';
-import { type Column, DataTable } from '../../account/data-table.tsx';
+import { useAccount } from '../../account/account.ts';
+import { codeColumn, textColumn, timeColumn } from '../../account/columns.tsx';
+import type { Column } from '../../account/data-table.tsx';
+import { useDraft } from '../../account/form/draft.ts';
 import { Field } from '../../account/form/fields.tsx';
 import { DAY_S, dateText, dayOf } from '../../account/formats.ts';
+import { PagedTable } from '../../account/paged-table.tsx';
 import { Pairs } from '../../account/pairs-list.tsx';
-import { useResource } from '../../account/resource.ts';
-import { Empty, Loaded } from '../../account/states.tsx';
 import { Button } from '../../controls/button.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { useRights } from '../rights.ts';
@@ -31,30 +32,17 @@ interface AuditPage {
   readonly has_more: boolean;
 }
 
-const PAGE = '50';
-const FIRST_PAGE = [''];
-
 /** Who changed what, new entries first, with a search that the server does. */
 export function AuditSection() {
   const account = useAccount();
   const { tenant: only } = useRights();
   const now = account.clock.now();
-  const draft = useSignal({
+  const { values, bind } = useDraft({
     ...{ from: dayOf(now - 30 * DAY_S * 1000), to: dayOf(now) },
     ...{ search: '', tenant: '', key: '', action: '' },
   });
-  const asked = useSignal(draft.value);
-  /** Where each page begins that was shown; the last one is shown. */
-  const starts = useSignal<readonly string[]>(FIRST_PAGE);
+  const asked = useSignal(values.value);
   const opened = useSignal<AuditEntry | null>(null);
-  const given = Object.entries({ ...asked.value, after: starts.value.at(-1)! });
-  const search = new URLSearchParams([['limit', PAGE], ...given.filter(([, text]) => text !== '')]);
-  const path = `/admin/v1/audit?${search}`;
-  const page = useResource((signal) => askJson<AuditPage>(account, path, { signal }), path);
-  const bind = (name: keyof typeof draft.value) => ({
-    value: draft.value[name],
-    onInput: (text: string) => (draft.value = { ...draft.value, [name]: text }),
-  });
   return (
     <>
       <h2>Audit log</h2>
@@ -62,8 +50,7 @@ export function AuditSection() {
         class="row"
         onSubmit={(event) => {
           event.preventDefault();
-          asked.value = draft.value;
-          starts.value = FIRST_PAGE;
+          asked.value = values.value;
         }}
       >
         <Field
@@ -80,61 +67,26 @@ export function AuditSection() {
         <Field title="to" type="date" required {...bind('to')} />
         <Button class="primary" type="submit" text="Search" />
       </form>
-      <Loaded of={page}>
-        {({ data, has_more }) => (
-          <>
-            {data.length === 0 ? (
-              <Empty title="No entries">Each change adds one. Nothing of these days is like this.</Empty>
-            ) : (
-              <DataTable
-                caption="Audit log"
-                columns={columnsOf((entry) => (opened.value = entry))}
-                rows={data}
-                idOf={({ id }) => id}
-              />
-            )}
-            <div class="row pages">
-              <Button
-                text="Newer"
-                disabled={starts.value.length === 1}
-                onClick={() => (starts.value = starts.value.slice(0, -1))}
-              />
-              <Button
-                text="Older"
-                disabled={!has_more}
-                onClick={() => (starts.value = [...starts.value, data.at(-1)!.id])}
-              />
-            </div>
-          </>
-        )}
-      </Loaded>
+      <PagedTable<AuditEntry, AuditPage>
+        caption="Audit log"
+        columns={columnsOf((entry) => (opened.value = entry))}
+        idOf={({ id }) => id}
+        path="/admin/v1/audit"
+        query={asked.value}
+        nextOf={({ data, has_more }) => (has_more ? data.at(-1)!.id : null)}
+        empty={['No entries', 'Each change adds one. Nothing of these days is like this.']}
+      />
       {opened.value && <Entry of={opened.value} onClose={() => (opened.value = null)} />}
     </>
   );
 }
 
 const columnsOf = (onOpen: (entry: AuditEntry) => void): readonly Column<AuditEntry>[] => [
-  {
-    title: 'Time',
-    of: ({ created_at }) => created_at,
-    show: (entry) => (
-      <button type="button" class="link" title={`Entry ${entry.id}`} onClick={() => onOpen(entry)}>
-        {dateText(entry.created_at)}
-      </button>
-    ),
-  },
+  timeColumn(({ id }) => `Entry ${id}`, onOpen),
   { title: 'Action', of: ({ action }) => action },
-  {
-    title: 'Target',
-    of: ({ target }) => target,
-    show: ({ target }) => (
-      <span class="batch-name">
-        <bdi>{target}</bdi>
-      </span>
-    ),
-  },
+  textColumn('Target', ({ target }) => target),
   { title: 'Tenant', of: ({ tenant }) => tenant },
-  { title: 'Key', of: ({ key }) => key, show: ({ key }) => <code>{key}</code> },
+  codeColumn('Key', ({ key }) => key),
   { title: 'Address', of: ({ address }) => address },
 ];
 

@@ -1,4 +1,5 @@
 import { askJson, useAccount } from '../../account/account.ts';
+import { numberColumn, textColumn } from '../../account/columns.tsx';
 import { type Column, DataTable } from '../../account/data-table.tsx';
 import { clockText, count, milliseconds } from '../../account/formats.ts';
 import { useResource } from '../../account/resource.ts';
@@ -93,30 +94,8 @@ function Activity({ of: upstreams, at }: ActivityProps) {
   );
 }
 
-const number = (
-  title: string,
-  of: (row: Row) => number | null,
-  show: (value: number) => string,
-): Column<Row> => ({
-  title,
-  of,
-  show: (row) => {
-    const value = of(row);
-    return value === null ? '–' : show(value);
-  },
-  isNumber: true,
-});
-
 const COLUMNS: readonly Column<Row>[] = [
-  {
-    title: 'Model',
-    of: ({ id }) => id,
-    show: ({ id }) => (
-      <span class="batch-name">
-        <bdi>{id}</bdi>
-      </span>
-    ),
-  },
+  textColumn('Model', ({ id }) => id),
   { title: 'Upstream', of: ({ upstream }) => upstream },
   { title: 'State', of: ({ state }) => state },
   {
@@ -125,8 +104,8 @@ const COLUMNS: readonly Column<Row>[] = [
     show: ({ running, slots }) => `${count(running)} of ${count(slots)}`,
     isNumber: true,
   },
-  number('Queue', ({ waiting }) => waiting, count),
-  number('Tokens/s', ({ rate }) => rate, perSecond),
-  number('First token, median', ({ p50 }) => p50, milliseconds),
-  number('95 %', ({ p95 }) => p95, milliseconds),
+  numberColumn('Queue', ({ waiting }) => waiting),
+  numberColumn('Tokens/s', ({ rate }) => rate, perSecond),
+  numberColumn('First token, median', ({ p50 }) => p50, milliseconds),
+  numberColumn('95 %', ({ p95 }) => p95, milliseconds),
 ];

@@ -1,13 +1,12 @@
-import { useSignal } from '@preact/signals';
 import { askAll, useAccount } from '../../account/account.ts';
+import { numberColumn, textColumn } from '../../account/columns.tsx';
 import type { Column } from '../../account/data-table.tsx';
+import { useDraft } from '../../account/form/draft.ts';
 import { Field } from '../../account/form/fields.tsx';
 import { Form } from '../../account/form/form.tsx';
 import { dateText, microsOf, money } from '../../account/formats.ts';
+import { Records } from '../../account/records.tsx';
 import { useResource } from '../../account/resource.ts';
-import { SearchTable } from '../../account/search-table.tsx';
-import { Loaded } from '../../account/states.tsx';
-import { Button } from '../../controls/button.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { useRights } from '../rights.ts';
 
@@ -28,46 +27,29 @@ interface PriceObject {
 export function PricesSection() {
   const account = useAccount();
   const { bills } = useRights();
-  const isOpen = useSignal(false);
   const prices = useResource((signal) => askAll<PriceObject>(account, '/admin/v1/prices', signal), '');
   return (
-    <>
-      <div class="row spread">
-        <h2>Prices</h2>
-        {bills && (
-          <Button class="primary" icon="plus" text="Set a price" onClick={() => (isOpen.value = true)} />
-        )}
-      </div>
-      <p class="quiet">In units of the currency per million tokens. Requests keep the price of their time.</p>
-      <Loaded of={prices}>
-        {(all) => (
-          <SearchTable
-            caption="Prices"
-            sortedBy="From"
-            columns={columnsOf(currentOf(all, account.clock.now() / 1000))}
-            rows={all}
-            idOf={({ id }) => id}
-            textsOf={({ model }) => [model]}
-            hint="model"
-            empty={['No model has a price, so nothing costs anything.', 'No model is like this.']}
-          />
-        )}
-      </Loaded>
-      {isOpen.value && (
-        <SetPrice
-          models={[...new Set((prices.value ?? []).map(({ model }) => model))]}
-          onDone={(changed) => {
-            isOpen.value = false;
-            if (changed) prices.reload();
-          }}
-        />
+    <Records
+      title="Prices"
+      about="In units of the currency per million tokens. Requests keep the price of their time."
+      of={prices}
+      create={bills ? 'Set a price' : null}
+      columnsOf={(_, all) => columnsOf(currentOf(all, account.clock.now() / 1000))}
+      sortedBy="From"
+      search={{
+        textsOf: ({ model }) => [model],
+        hint: 'model',
+        empty: ['No model has a price, so nothing costs anything.', 'No model is like this.'],
+      }}
+      dialog={({ onDone }) => (
+        <SetPrice models={[...new Set((prices.value ?? []).map(({ model }) => model))]} onDone={onDone} />
       )}
-    </>
+    />
   );
 }
 
 /** Returns the price in effect of each model: the last one that has begun. @param now Unix seconds */
-export function currentOf(
+function currentOf(
   prices: readonly PriceObject[],
   now: number,
 ): (price: PriceObject) => 'in effect' | 'future' | 'past' {
@@ -85,22 +67,9 @@ export function currentOf(
 }
 
 const columnsOf = (stateOf: (price: PriceObject) => string): readonly Column<PriceObject>[] => {
-  const number = (
-    title: string,
-    of: (price: PriceObject) => number,
-    show: (value: number) => string,
-  ): Column<PriceObject> => ({ title, of, show: (price) => show(of(price)), isNumber: true });
   const percent = (permille: number) => `${permille / 10} %`;
   return [
-    {
-      title: 'Model',
-      of: ({ model }) => model,
-      show: ({ model }) => (
-        <span class="batch-name">
-          <bdi>{model}</bdi>
-        </span>
-      ),
-    },
+    textColumn('Model', ({ model }) => model),
     {
       title: 'State',
       of: stateOf,
@@ -109,11 +78,11 @@ const columnsOf = (stateOf: (price: PriceObject) => string): readonly Column<Pri
       ),
     },
     { title: 'From', of: ({ valid_from }) => valid_from, show: ({ valid_from }) => dateText(valid_from) },
-    number('Prompt', ({ prompt_micros }) => prompt_micros, money),
-    number('Cached', ({ cached_prompt_micros }) => cached_prompt_micros, money),
-    number('Generated', ({ completion_micros }) => completion_micros, money),
-    number('Flex', ({ flex_permille }) => flex_permille, percent),
-    number('Batches', ({ batch_permille }) => batch_permille, percent),
+    numberColumn('Prompt', ({ prompt_micros }) => prompt_micros, money),
+    numberColumn('Cached', ({ cached_prompt_micros }) => cached_prompt_micros, money),
+    numberColumn('Generated', ({ completion_micros }) => completion_micros, money),
+    numberColumn('Flex', ({ flex_permille }) => flex_permille, percent),
+    numberColumn('Batches', ({ batch_permille }) => batch_permille, percent),
     { title: 'Version', of: ({ id }) => Number(id), isNumber: true },
   ];
 };
@@ -135,7 +104,7 @@ const NO_PRICE = {
 };
 
 /** Returns the body of a price; empty fields are the server's defaults. */
-export const priceBody = ({ model, prompt, cached, completion, flex, batch, from }: typeof NO_PRICE) => {
+const priceBody = ({ model, prompt, cached, completion, flex, batch, from }: typeof NO_PRICE) => {
   const permille = (text: string) => Math.round(Number(text) * 10);
   return {
     model,
@@ -150,18 +119,14 @@ export const priceBody = ({ model, prompt, cached, completion, flex, batch, from
 
 function SetPrice({ models, onDone }: SetPriceProps) {
   const account = useAccount();
-  const draft = useSignal(NO_PRICE);
-  const bind = (name: keyof typeof NO_PRICE) => ({
-    value: draft.value[name],
-    onInput: (text: string) => (draft.value = { ...draft.value, [name]: text }),
-  });
+  const { values, bind } = useDraft(NO_PRICE);
   const amount = { type: 'number', min: 0, step: 'any' } as const;
   return (
     <Dialog title="Set a price" onClose={() => onDone(false)}>
       <Form
         action="Set the price"
         onSend={async () => {
-          await account.ask('/admin/v1/prices', { body: priceBody(draft.peek()) });
+          await account.ask('/admin/v1/prices', { body: priceBody(values.peek()) });
           onDone(true);
         }}
       >

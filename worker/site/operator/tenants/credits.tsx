@@ -1,6 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { askAll, askJson, useAccount } from '../../account/account.ts';
+import { codeColumn, numberColumn, textColumn } from '../../account/columns.tsx';
 import { type Column, DataTable } from '../../account/data-table.tsx';
+import { useDraft } from '../../account/form/draft.ts';
 import { Field } from '../../account/form/fields.tsx';
 import { Form } from '../../account/form/form.tsx';
 import { dateText, microsOf, money } from '../../account/formats.ts';
@@ -33,17 +35,9 @@ const COLUMNS: readonly Column<Credit>[] = [
     of: ({ created_at }) => created_at,
     show: ({ created_at }) => dateText(created_at),
   },
-  { title: 'Amount', of: ({ micros }) => micros, show: ({ micros }) => money(micros), isNumber: true },
-  { title: 'Id', of: ({ id }) => id, show: ({ id }) => <code>{id}</code> },
-  {
-    title: 'Note',
-    of: ({ note }) => note,
-    show: ({ note }) => (
-      <span class="batch-name">
-        <bdi>{note}</bdi>
-      </span>
-    ),
-  },
+  numberColumn('Amount', ({ micros }) => micros, money),
+  codeColumn('Id', ({ id }) => id),
+  textColumn('Note', ({ note }) => note),
 ];
 
 interface CreditsProps {
@@ -117,13 +111,12 @@ interface AddCreditProps {
 
 function AddCredit({ tenantId, onAdded }: AddCreditProps) {
   const account = useAccount();
-  const amount = useSignal('');
   // One id per form: what is sent again after an unclear failure counts once.
-  const id = useSignal(`page-${account.clock.now().toString(36)}`);
-  const note = useSignal('');
+  const id = `page-${account.clock.now().toString(36)}`;
+  const { values, bind } = useDraft({ amount: '', id, note: '' });
   const add = async () => {
-    const micros = microsOf(amount.peek());
-    const body = { tenant: tenantId, id: id.peek(), micros, note: note.peek() };
+    const { amount, ...rest } = values.peek();
+    const body = { tenant: tenantId, micros: microsOf(amount), ...rest };
     onAdded((await askJson<Credit>(account, '/admin/v1/credits', { body })).warning);
   };
   return (
@@ -136,24 +129,16 @@ function AddCredit({ tenantId, onAdded }: AddCreditProps) {
           type="number"
           step="any"
           required
-          value={amount.value}
-          onInput={(text) => (amount.value = text)}
+          {...bind('amount')}
         />
         <Field
           title="Id"
           hint="such as the number of a payment; an entry that is sent twice counts once"
           pattern="[\w.:\-]{1,100}"
           required
-          value={id.value}
-          onInput={(text) => (id.value = text)}
+          {...bind('id')}
         />
-        <Field
-          title="Note"
-          maxLength={500}
-          dir="auto"
-          value={note.value}
-          onInput={(text) => (note.value = text)}
-        />
+        <Field title="Note" maxLength={500} dir="auto" {...bind('note')} />
       </Form>
     </details>
   );

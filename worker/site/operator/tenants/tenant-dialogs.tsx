@@ -1,9 +1,9 @@
 import { useAccount } from '../../account/account.ts';
+import { ActionButton } from '../../account/form/action-button.tsx';
 import { ConfirmByName } from '../../account/form/confirm-by-name.tsx';
 import { dateText } from '../../account/formats.ts';
 import { Pairs } from '../../account/pairs-list.tsx';
-import { useAction } from '../../account/resource.ts';
-import { FormFault } from '../../account/states.tsx';
+import type { TaskProps } from '../../account/records.tsx';
 import { Button } from '../../controls/button.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { useRights } from '../rights.ts';
@@ -13,44 +13,25 @@ import { draftOf, newTenantBody, type PlanObject, type TenantObject, tenantPatch
 
 /** What is done with tenants in dialogs. */
 
-export type TenantTask =
-  | { readonly kind: 'create' }
-  | { readonly kind: 'open' | 'credits' | 'suspend' | 'delete'; readonly tenant: TenantObject };
-
-interface TaskProps {
-  /** Closes the dialog; `changed` = the list is old. */
-  readonly onDone: (changed: boolean) => void;
+interface DialogsProps extends TaskProps<TenantObject> {
   readonly plans: readonly PlanObject[];
 }
 
-interface OneProps extends TaskProps {
+interface OneProps extends Omit<DialogsProps, 'task'> {
   readonly of: TenantObject;
-  readonly onTask: (task: TenantTask) => void;
 }
 
-interface TenantDialogsProps extends TaskProps {
-  readonly task: TenantTask;
-  readonly onTask: (task: TenantTask) => void;
-}
-
-export function TenantDialogs({ task, ...props }: TenantDialogsProps) {
-  switch (task.kind) {
-    case 'create':
-      return <CreateTenant {...props} />;
-    case 'open':
-      return <OpenTenant of={task.tenant} {...props} />;
-    case 'credits':
-      return <Credits tenant={task.tenant} onClose={() => props.onDone(false)} />;
-    case 'suspend':
-      return <SuspendTenant of={task.tenant} {...props} />;
-    case 'delete':
-      return <DeleteTenant of={task.tenant} {...props} />;
-  }
+export function TenantDialogs({ task: { kind, of }, ...props }: DialogsProps) {
+  if (of === null) return <CreateTenant {...props} />;
+  if (kind === 'credits') return <Credits tenant={of} onClose={() => props.onDone(false)} />;
+  if (kind === 'suspend') return <SuspendTenant of={of} {...props} />;
+  if (kind === 'delete') return <DeleteTenant of={of} {...props} />;
+  return <OpenTenant of={of} {...props} />;
 }
 
 const pathOf = ({ id }: TenantObject): string => `/admin/v1/tenants/${id}`;
 
-function CreateTenant({ plans, onDone }: TaskProps) {
+function CreateTenant({ plans, onDone }: Pick<DialogsProps, 'plans' | 'onDone'>) {
   const account = useAccount();
   return (
     <Dialog title="Create a tenant" class="wide" onClose={() => onDone(false)}>
@@ -77,7 +58,6 @@ function OpenTenant({ of: tenant, plans, onTask, onDone }: OneProps) {
     await account.ask(pathOf(tenant), { method: 'PATCH', body });
     onDone(true);
   };
-  const resuming = useAction(() => change({ suspended: false }));
   const initial = draftOf(tenant);
   return (
     <Dialog title={tenant.name} class="wide" onClose={() => onDone(false)}>
@@ -91,18 +71,17 @@ function OpenTenant({ of: tenant, plans, onTask, onDone }: OneProps) {
           ]}
         />
         <div class="row">
-          {only === null && <Button text="Balance…" onClick={() => onTask({ kind: 'credits', tenant })} />}
+          {only === null && <Button text="Balance…" onClick={() => onTask('credits')} />}
           {bills && !tenant.suspended && (
-            <Button class="danger" text="Suspend…" onClick={() => onTask({ kind: 'suspend', tenant })} />
+            <Button class="danger" text="Suspend…" onClick={() => onTask('suspend')} />
           )}
           {bills && tenant.suspended && (
-            <Button text="Resume" disabled={resuming.isBusy} onClick={resuming.run} />
+            <ActionButton text="Resume" onSend={() => change({ suspended: false })} />
           )}
           {owns && tenant.suspended && (
-            <Button class="danger" text="Erase…" onClick={() => onTask({ kind: 'delete', tenant })} />
+            <Button class="danger" text="Erase…" onClick={() => onTask('delete')} />
           )}
         </div>
-        <FormFault failure={resuming.failure} />
         {changesTenants && (
           <TenantForm
             isNew={false}
@@ -122,15 +101,11 @@ function SuspendTenant({ of: tenant, onDone }: OneProps) {
   const account = useAccount();
   return (
     <ConfirmByName
-      title="Suspend a tenant"
+      verb="Suspend"
       kind="tenant"
       name={tenant.name}
-      action="Suspend the tenant"
-      onClose={() => onDone(false)}
-      onConfirm={async () => {
-        await account.ask(pathOf(tenant), { method: 'PATCH', body: { suspended: true } });
-        onDone(true);
-      }}
+      onDone={onDone}
+      onConfirm={() => account.ask(pathOf(tenant), { method: 'PATCH', body: { suspended: true } })}
     >
       (<code>{tenant.id}</code>) is rejected from now on, and its streams end within 2 s, until it is resumed.
       Only suspended tenants can be erased.
@@ -142,15 +117,11 @@ function DeleteTenant({ of: tenant, onDone }: OneProps) {
   const account = useAccount();
   return (
     <ConfirmByName
-      title="Erase a tenant"
+      verb="Erase"
       kind="tenant"
       name={tenant.name}
-      action="Erase the tenant"
-      onClose={() => onDone(false)}
-      onConfirm={async () => {
-        await account.ask(pathOf(tenant), { method: 'DELETE' });
-        onDone(true);
-      }}
+      onDone={onDone}
+      onConfirm={() => account.ask(pathOf(tenant), { method: 'DELETE' })}
     >
       (<code>{tenant.id}</code>) loses its keys, files, batches, limits and entries of the balance, for ever.
       Sums of its usage by month and model stay.

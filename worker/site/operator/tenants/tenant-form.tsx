@@ -1,7 +1,7 @@
 import { DIALECT_NAMES } from 'virtual:request-fields';
-import { useSignal } from '@preact/signals';
 import { useOwnKey } from '../../account/account.ts';
-import { Choice, Field, Lines, NameField } from '../../account/form/fields.tsx';
+import { useDraft } from '../../account/form/draft.ts';
+import { Choice, Field, Flag, Lines, NameField } from '../../account/form/fields.tsx';
 import { Form } from '../../account/form/form.tsx';
 import { LimitFields } from '../../account/form/limit-fields.tsx';
 import { amount } from '../../account/formats.ts';
@@ -32,13 +32,12 @@ interface TenantFormProps {
 export function TenantForm({ initial, isNew, own, plans, action, onSave }: TenantFormProps) {
   const { bills } = useRights();
   const limitNames = Object.keys(useOwnKey().limits);
-  const draft = useSignal(initial);
-  const set = (changed: Partial<TenantDraft>) => (draft.value = { ...draft.value, ...changed });
-  const { id, name, plan, dialect, weight, limits, aliases } = draft.value;
+  const { values, bind, bindEach } = useDraft(initial);
+  const { plan, limits } = values.value;
   const planLimits = plans.find((one) => one.id === plan)?.limits ?? {};
   return (
-    <Form action={action} onSend={() => onSave(draft.peek())}>
-      <NameField value={name} onInput={(text) => set({ name: text })} />
+    <Form action={action} onSend={() => onSave(values.peek())}>
+      <NameField {...bind('name')} />
       {isNew && (
         <Field
           title="Id"
@@ -46,38 +45,30 @@ export function TenantForm({ initial, isNew, own, plans, action, onSave }: Tenan
           pattern="[a-z0-9][a-z0-9\-]{0,62}"
           autocomplete="off"
           spellcheck={false}
-          value={id}
-          onInput={(text) => set({ id: text })}
+          {...bind('id')}
         />
       )}
       {bills && (
         <>
           <Choice
-            label="Plan"
-            value={plan}
+            title="Plan"
             options={[['', 'None'], ...plans.map((one) => [one.id, one.name] as const)]}
-            onChange={(next) => set({ plan: next })}
+            {...bind('plan')}
           />
           <LimitFields
             names={limitNames}
-            texts={limits}
-            onChange={(limit, text) => set({ limits: { ...draft.value.limits, [limit]: text } })}
             emptyText={(limit) => {
               if (own[limit] === null && limits[limit] === undefined) return 'no limit';
               return planLimits[limit] == null ? 'no limit' : `plan: ${amount(limit, planLimits[limit])}`;
             }}
+            {...bindEach('limits')}
           />
         </>
       )}
       <details>
         <summary>Dialect, share, names of models</summary>
         <div class="stack">
-          <Choice
-            label="Dialect"
-            value={dialect}
-            options={DIALECTS}
-            onChange={(next) => set({ dialect: next })}
-          />
+          <Choice title="Dialect" options={DIALECTS} {...bind('dialect')} />
           {bills && (
             <Field
               title="Weight"
@@ -85,26 +76,13 @@ export function TenantForm({ initial, isNew, own, plans, action, onSave }: Tenan
               type="number"
               step="any"
               min={0.000001}
-              value={weight}
-              onInput={(text) => set({ weight: text })}
+              {...bind('weight')}
             />
           )}
           {FLAGS.map((flag) => (
-            <label key={flag} class="switch">
-              <input
-                type="checkbox"
-                checked={draft.value[flag]}
-                onChange={(event) => set({ [flag]: event.currentTarget.checked })}
-              />
-              {FLAG_TEXTS[flag]}
-            </label>
+            <Flag key={flag} title={FLAG_TEXTS[flag]} {...bind(flag)} />
           ))}
-          <Lines
-            title="Names for models"
-            hint="one pair per line: name: model"
-            value={aliases}
-            onInput={(text) => set({ aliases: text })}
-          />
+          <Lines title="Names for models" hint="one pair per line: name: model" {...bind('aliases')} />
         </div>
       </details>
     </Form>

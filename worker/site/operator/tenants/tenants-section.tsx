@@ -1,20 +1,15 @@
-import { useSignal } from '@preact/signals';
 import { askAll, askJson, useAccount } from '../../account/account.ts';
-import type { Column } from '../../account/data-table.tsx';
-import { dateText, relative } from '../../account/formats.ts';
+import { ageColumn, codeColumn, nameColumn } from '../../account/columns.tsx';
+import { Records } from '../../account/records.tsx';
 import { useResource } from '../../account/resource.ts';
-import { SearchTable } from '../../account/search-table.tsx';
-import { Loaded } from '../../account/states.tsx';
-import { Button } from '../../controls/button.tsx';
 import { useRights } from '../rights.ts';
-import { TenantDialogs, type TenantTask } from './tenant-dialogs.tsx';
+import { TenantDialogs } from './tenant-dialogs.tsx';
 import type { PlanObject, TenantObject } from './tenant-object.ts';
 
 /** All tenants, or the one that the key is bound to. */
 export function TenantsSection() {
   const account = useAccount();
   const { tenant: only, owns } = useRights();
-  const task = useSignal<TenantTask | null>(null);
   const loaded = useResource(async (signal) => {
     if (only !== null) {
       const path = `/admin/v1/tenants/${encodeURIComponent(only)}`;
@@ -26,81 +21,26 @@ export function TenantsSection() {
     ]);
     return { tenants, plans };
   }, only ?? '');
-  const current = task.value;
+  const now = account.clock.now() / 1000;
   return (
-    <>
-      <div class="row spread">
-        <h2>Tenants</h2>
-        {owns && (
-          <Button
-            class="primary"
-            icon="plus"
-            text="Create a tenant"
-            onClick={() => (task.value = { kind: 'create' })}
-          />
-        )}
-      </div>
-      <Loaded of={loaded}>
-        {({ tenants, plans }) => (
-          <>
-            <TenantTable tenants={tenants} onOpen={(tenant) => (task.value = { kind: 'open', tenant })} />
-            {current && (
-              <TenantDialogs
-                key={current.kind}
-                task={current}
-                plans={plans}
-                onTask={(next) => (task.value = next)}
-                onDone={(changed) => {
-                  // Another dialog may be open when a closed one has its answer.
-                  if (task.peek() === current) task.value = null;
-                  if (changed) loaded.reload();
-                }}
-              />
-            )}
-          </>
-        )}
-      </Loaded>
-    </>
-  );
-}
-
-interface TenantTableProps {
-  readonly tenants: readonly TenantObject[];
-  readonly onOpen: (tenant: TenantObject) => void;
-}
-
-function TenantTable({ tenants, onOpen }: TenantTableProps) {
-  const now = useAccount().clock.now() / 1000;
-  const columns: readonly Column<TenantObject>[] = [
-    {
-      title: 'Name',
-      of: ({ name }) => name,
-      show: (tenant) => (
-        <button type="button" class="link key-name" title={tenant.name} onClick={() => onOpen(tenant)}>
-          <bdi>{tenant.name}</bdi>
-        </button>
-      ),
-    },
-    { title: 'State', of: stateOf, show: (tenant) => <State of={tenant} /> },
-    { title: 'Plan', of: ({ plan }) => plan },
-    {
-      title: 'Created',
-      of: ({ created_at }) => created_at,
-      show: ({ created_at }) => <span title={dateText(created_at)}>{relative(created_at, now)}</span>,
-      isNumber: true,
-    },
-    { title: 'Id', of: ({ id }) => id, show: ({ id }) => <code>{id}</code> },
-  ];
-  return (
-    <SearchTable
-      caption="Tenants"
+    <Records
+      title="Tenants"
+      of={{ ...loaded, value: loaded.value?.tenants ?? null }}
+      create={owns ? 'Create a tenant' : null}
+      columnsOf={(onOpen) => [
+        nameColumn(({ name }) => name, onOpen),
+        { title: 'State', of: stateOf, show: (tenant) => <State of={tenant} /> },
+        { title: 'Plan', of: ({ plan }) => plan },
+        ageColumn(now),
+        codeColumn('Id', ({ id }) => id),
+      ]}
       sortedBy="Created"
-      columns={columns}
-      rows={tenants}
-      idOf={({ id }) => id}
-      textsOf={({ name, id, plan }) => [name, id, plan ?? '']}
-      hint="name, id or plan"
-      empty={['There are no tenants yet.', 'No tenant is like this.']}
+      search={{
+        textsOf: ({ name, id, plan }) => [name, id, plan ?? ''],
+        hint: 'name, id or plan',
+        empty: ['There are no tenants yet.', 'No tenant is like this.'],
+      }}
+      dialog={(props) => <TenantDialogs plans={loaded.value?.plans ?? []} {...props} />}
     />
   );
 }

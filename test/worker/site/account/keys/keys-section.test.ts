@@ -33,22 +33,17 @@ const openKeys = async (reply: (request: SentRequest) => unknown = () => undefin
 const changes = (sent: readonly SentRequest[]) =>
   sent.filter(({ method }) => method !== 'GET').map(({ method, path, body }) => ({ method, path, body }));
 
-test('a key without the scope keys has no section for keys, and one that only manages keys no batches', async () => {
-  const { page } = openView('#/account/keys', OWN);
-  await waitFor(() => expect(page.text()).toContain('Limits and balance'));
-  expect(page.all('a').map(({ textContent }) => textContent)).toEqual([
-    'Overview',
-    'Usage',
-    'Requests',
-    'Batches',
-  ]);
-  const { page: manager } = await openKeys();
-  expect(manager.all('a').map(({ textContent }) => textContent)).toEqual([
-    'Overview',
-    'Usage',
-    'Requests',
-    'Keys',
-  ]);
+test('a key has sections for its scopes only, and one without scopes sees limits, usage and requests', async () => {
+  const sectionsOf = async (scopes: readonly string[]) => {
+    const { page } = openView('#/account', { ...OWN, scopes });
+    await waitFor(() => expect(page.text()).toContain('Limits and balance'));
+    expect(page.text()).toContain(scopes.length === 0 ? 'It is forNothing' : 'It is for');
+    return page.all('a').map(({ textContent }) => textContent);
+  };
+  const always = ['Overview', 'Usage', 'Requests'];
+  expect(await sectionsOf(['completions', 'models'])).toEqual([...always, 'Batches']);
+  expect(await sectionsOf(['keys'])).toEqual([...always, 'Keys']);
+  expect(await sectionsOf([])).toEqual(always);
 });
 
 test('200 keys are listed in pages, newest first, and found by name or id', async () => {

@@ -1,0 +1,82 @@
+import type { ComponentChildren } from 'preact';
+import type { Column } from './data-table.tsx';
+import { count, dateText, relative } from './formats.ts';
+
+/** Columns that several tables have. */
+
+/** @param show returns a value as people read it */
+export const numberColumn = <T,>(
+  title: string,
+  of: (row: T) => number | null,
+  show: (value: number) => string = count,
+): Column<T> => ({
+  title,
+  of,
+  show: (row) => {
+    const value = of(row);
+    return value === null ? null : show(value);
+  },
+  isNumber: true,
+});
+
+/** Texts that may be long, or run from right to left. */
+export const textColumn = <T,>(title: string, of: (row: T) => string): Column<T> => ({
+  title,
+  of,
+  show: (row) => (
+    <span class="batch-name">
+      <bdi>{of(row)}</bdi>
+    </span>
+  ),
+});
+
+export const codeColumn = <T,>(title: string, of: (row: T) => string): Column<T> => ({
+  title,
+  of,
+  show: (row) => <code>{of(row)}</code>,
+});
+
+/** Names that open their record. @param after stands behind a name */
+export const nameColumn = <T,>(
+  of: (row: T) => string,
+  onOpen: (row: T) => void,
+  after: (row: T) => ComponentChildren = () => null,
+): Column<T> => ({
+  title: 'Name',
+  of,
+  show: (row) => (
+    <button type="button" class="link key-name" title={of(row)} onClick={() => onOpen(row)}>
+      <bdi>{of(row)}</bdi>
+      {after(row)}
+    </button>
+  ),
+});
+
+interface Created {
+  /** Unix seconds. */
+  readonly created_at: number;
+}
+
+const createdAt = ({ created_at }: Created): number => created_at;
+
+/** Times that open their record. */
+export const timeColumn = <T extends Created>(
+  titleOf: (row: T) => string,
+  onOpen: (row: T) => void,
+): Column<T> => ({
+  title: 'Time',
+  of: createdAt,
+  show: (row) => (
+    <button type="button" class="link" title={titleOf(row)} onClick={() => onOpen(row)}>
+      {dateText(row.created_at)}
+    </button>
+  ),
+});
+
+/** Relative times. @param now the server's Unix seconds */
+export const ageColumn = <T extends Created>(now: number): Column<T> => ({
+  title: 'Created',
+  of: createdAt,
+  show: ({ created_at }) => <span title={dateText(created_at)}>{relative(created_at, now)}</span>,
+  isNumber: true,
+});
