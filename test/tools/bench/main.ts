@@ -7,6 +7,7 @@ import { ARCHITECTURES, type ArchitectureFigures, measureArchitecture } from './
 import { address, directory, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
 import { measureBatch } from './batch.ts';
 import { measureBrowser } from './browser.ts';
+import { measureTasks } from './browser-tasks.ts';
 import { type Gateway, measureAgainst } from './edge/against.ts';
 import { measureEdge } from './edge/edge.ts';
 import { measureSchemas } from './grammar/schemas.ts';
@@ -69,7 +70,11 @@ const program = new Command('bench')
     whole(1),
   )
   .option('--usage', 'measure only questions about a year of usage of 100 keys', false)
-  .option('--browser', 'measure only the thread that runs a model in the page, beside the bare loop', false)
+  .option(
+    '--browser',
+    'measure only a model in the page: its thread beside the bare loop, and tasks of the main thread',
+    false,
+  )
   .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
   .option('--against <base>', 'with --edge: compare with a gateway, e.g. http://127.0.0.1:8787/v1', address)
   .option('--header <header>', "with --against: 'name: value' of each request; may be repeated", header)
@@ -238,8 +243,10 @@ async function main(): Promise<void> {
   if (options.batch !== undefined) return batch(options.batch);
   if (options.usage) return usage();
   if (options.browser) {
-    for (const { directory } of options.models.map(modelNamed))
-      console.log(figureTable(await measureBrowser(directory(), options.tokens, options.waves)));
+    for (const { directory } of options.models.map(modelNamed)) {
+      const rates = await measureBrowser(directory(), options.tokens, options.waves);
+      console.log(figureTable([...rates, ...(await measureTasks(directory(), options.tokens))]));
+    }
     return;
   }
   if (options.edge) return edge(options.out);

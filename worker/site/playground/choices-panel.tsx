@@ -1,5 +1,6 @@
 import './choices-panel.css';
 import { useSignal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
 import type { WholeChoice } from '../api/whole-choices.ts';
 import { Button } from '../controls/button.tsx';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
@@ -28,7 +29,7 @@ export function ChoicesPanel({ offered }: { readonly offered: OfferedChoices }) 
       </div>
       <ol class="choice-cards">
         {offered.choices.map((choice, index) => (
-          <ChoiceCard
+          <KeptCard
             key={index}
             choice={choice}
             index={index}
@@ -47,6 +48,10 @@ interface CardProps {
   readonly isTaken: boolean;
   readonly canTake: boolean;
 }
+
+/** A card that is as before costs no time. */
+const KeptCard = (props: CardProps) =>
+  useMemo(() => <ChoiceCard {...props} />, [props.choice, props.isTaken, props.canTake]);
 
 function ChoiceCard({ choice, index, isTaken, canTake }: CardProps) {
   const state = usePlayground();

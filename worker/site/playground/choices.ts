@@ -38,19 +38,29 @@ export const placedChoice = ({ run, position, choices }: OfferedChoices, index: 
     run,
   }));
 
-/** Time between two views of choices that arrive, in milliseconds. */
+/** Time between two views of one choice that arrives, in milliseconds. */
 const SHOW_MS = 100;
 
-/** Shows the choices of one run as they arrive. */
+/**
+ * Shows the choices of one run as they arrive, one in each task: the browser lays out all of a text that has
+ * grown.
+ */
 export class ChoiceCollector {
   readonly #whole: WholeChoices;
   readonly #show: (choices: readonly WholeChoice[]) => void;
   /** Code points of the echoed prompt by choice; null = there is no echo. */
   readonly #echoed: Map<number, number> | null;
+  readonly #n: number;
+  /** What is shown. */
+  #shown: readonly WholeChoice[];
+  /** Choices that have grown since they were shown. */
+  readonly #grown = new Set<number>();
   #timer = 0;
 
   constructor(n: number, isEcho: boolean, show: (choices: readonly WholeChoice[]) => void) {
+    this.#n = n;
     this.#whole = new WholeChoices(n);
+    this.#shown = this.#whole.choices;
     this.#echoed = isEcho ? new Map() : null;
     this.#show = show;
   }
@@ -64,12 +74,28 @@ export class ChoiceCollector {
     }
     const before = this.#echoed?.get(index) ?? 0;
     this.#whole.add({ ...update, offsets: offsets.map((offset) => offset - before) });
-    this.#timer ||= window.setTimeout(this.end, SHOW_MS);
+    this.#grown.add(index);
+    this.#timer ||= window.setTimeout(this.#showNext, SHOW_MS / this.#n);
   }
 
-  end = (): void => {
-    window.clearTimeout(this.#timer);
+  #showNext = (): void => {
     this.#timer = 0;
-    this.#show(this.#whole.choices);
+    const [next] = this.#grown;
+    if (next === undefined) return;
+    this.#grown.delete(next);
+    this.#shown = this.#shown.with(next, this.#whole.choices[next]!);
+    this.#show(this.#shown);
+    if (this.#grown.size > 0) this.#timer = window.setTimeout(this.#showNext, SHOW_MS / this.#n);
   };
+
+  /** Shows the rest. */
+  async end(): Promise<void> {
+    while (this.#grown.size > 0) {
+      window.clearTimeout(this.#timer);
+      this.#showNext();
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    // None may have arrived.
+    this.#show(this.#shown);
+  }
 }

@@ -207,7 +207,7 @@ async function send(
       if (update.type === 'choice') writer.add(update);
     },
     async (isWhole) => {
-      const position = writer.end();
+      const position = await writer.end();
       if (body.max_tokens !== 0) keepRun(state.runs, recorder.end(isWhole));
       // Moving the cursor costs a layout, too.
       await new Promise((resolve) => setTimeout(resolve));
@@ -220,7 +220,7 @@ async function send(
 interface UpdateWriter {
   add(update: ChoiceUpdate): void;
   /** Completes what is shown. Returns the end of what was written into the text. */
-  end(): number;
+  end(): number | Promise<number>;
 }
 
 /** One choice is written into the text; several are offered beside it. */
@@ -240,8 +240,8 @@ function writerOf(
   });
   return {
     add: (update) => collector.add(update),
-    end: () => {
-      collector.end();
+    end: async () => {
+      await collector.end();
       return position;
     },
   };

@@ -1,4 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
+import '../support/page-globals.ts';
 import type { WholeChoice } from '../../../../worker/site/api/whole-choices.ts';
 import { ChoiceCollector, placedChoice, takenOf } from '../../../../worker/site/playground/choices.ts';
 import { choice } from '../tree/random-tree.ts';
@@ -23,7 +24,7 @@ test('the taken choice is the one that the text has at its place, and another ch
   expect(placedChoice(two, 0)).toMatchObject([{ from: 1, to: 3, run: 'r' }]);
 });
 
-test('the echo of the prompt is in no choice, and tokens are placed in the text of their choice', () => {
+test('the echo of the prompt is in no choice, and tokens are placed in the text of their choice', async () => {
   vi.stubGlobal('window', { setTimeout, clearTimeout });
   const shown: (readonly WholeChoice[])[] = [];
   const collector = new ChoiceCollector(2, true, (choices) => shown.push(choices));
@@ -40,7 +41,7 @@ test('the echo of the prompt is in no choice, and tokens are placed in the text 
     [1, '!', 6],
   ] as const)
     collector.add(update(index, text, offset));
-  collector.end();
+  await collector.end();
   const [first, second] = shown.at(-1)!;
   expect([first!.text, second!.text]).toEqual([' one', ' two!']);
   expect(second!.tokens.map(({ offset }) => offset)).toEqual([0, 4]);

@@ -1,0 +1,151 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import type { Page } from 'playwright-core';
+import { findChromium, NO_CHROMIUM } from '../../support/browser/chromium.ts';
+import { launchChromium, openPage, typeInto } from '../../support/browser/site-page.ts';
+import type { Figures } from './figures.ts';
+import { rounded } from './statistics.ts';
+
+/** Measures the tasks of the page's main thread in Chromium while a model in its thread generates. */
+
+/** Longer tasks delay what the visitor types. */
+const LONG_MS = 50;
+/** A run of some thousand tokens on a busy machine. */
+const RUN_MS = 300_000;
+const PROMPT = 'Once upon a time there was a king who had three sons.';
+
+const SITE = path.resolve(import.meta.dirname, '../../../worker/site');
+const PUBLIC = path.join(SITE, 'dist/public');
+const TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css',
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.svg': 'image/svg+xml',
+  '.wasm': 'application/wasm',
+};
+
+/** Serves the built page without an endpoint, which would take its share of the processor. */
+async function servePage(): Promise<{ readonly url: string; readonly close: () => void }> {
+  execFileSync(process.execPath, [path.join(SITE, 'build/main.ts')], { stdio: 'pipe' });
+  const server = createServer(({ url = '/' }, response) => {
+    const { pathname } = new URL(url, 'http://page');
+    const file = path.join(PUBLIC, pathname === '/' ? 'index.html' : pathname);
+    const type = TYPES[path.extname(file)];
+    if (type === undefined || !existsSync(file)) return response.writeHead(404).end();
+    return response.writeHead(200, { 'content-type': type }).end(readFileSync(file));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, close: () => server.close() };
+}
+
+/** An event of Chromium's trace; times in microseconds. */
+interface TraceEvent {
+  readonly name: string;
+  readonly pid: number;
+  readonly tid: number;
+  readonly ts: number;
+  readonly dur?: number;
+  /** Of the processor. */
+  readonly tdur?: number;
+  readonly args?: { readonly name?: string };
+}
+
+interface Tasks {
+  readonly count: number;
+  /** Tasks above 50 ms that the page itself was told of. */
+  readonly longTasks: number;
+  /** On the clock, of the longest tasks. */
+  readonly clockMs: readonly number[];
+  /** Of the processor, of the tasks that took most of it. */
+  readonly processorMs: readonly number[];
+}
+
+/** Runs something in the page, and returns the tasks that its main thread had meanwhile. */
+async function tasksDuring(page: Page, run: () => Promise<void>): Promise<Tasks> {
+  const browser = page.context().browser()!;
+  await browser.startTracing(page, {
+    categories: ['disabled-by-default-devtools.timeline', 'devtools.timeline', 'blink.user_timing'],
+  });
+  await page.evaluate(() => {
+    performance.mark('bench-begin');
+    const seen = { count: 0 };
+    const observer = new PerformanceObserver((list) => (seen.count += list.getEntries().length));
+    observer.observe({ type: 'longtask' });
+    Reflect.set(globalThis, 'seenLongTasks', seen);
+  });
+  await run();
+  const longTasks = await page.evaluate(() => {
+    performance.mark('bench-end');
+    return (Reflect.get(globalThis, 'seenLongTasks') as { count: number }).count;
+  });
+  const trace = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: TraceEvent[] };
+  const [begin, end] = ['bench-begin', 'bench-end'].map((mark) =>
+    trace.traceEvents.find(({ name }) => name === mark),
+  ) as [TraceEvent, TraceEvent];
+  const tasks = trace.traceEvents.filter(
+    ({ name, pid, tid, ts, dur }) =>
+      name === 'RunTask' &&
+      dur !== undefined &&
+      [pid === begin.pid, tid === begin.tid, ts > begin.ts, ts < end.ts].every(Boolean),
+  );
+  const most = (durations: readonly number[]) =>
+    durations
+      .toSorted((a, b) => b - a)
+      .slice(0, 3)
+      .map((duration) => duration / 1_000);
+  return {
+    count: tasks.length,
+    longTasks,
+    clockMs: most(tasks.map(({ dur = 0 }) => dur)),
+    processorMs: most(tasks.map(({ tdur = 0 }) => tdur)),
+  };
+}
+
+async function openModel(page: Page, directory: string): Promise<void> {
+  await page.getByRole('button', { name: 'Run here', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'Run a model in this browser' });
+  await dialog.getByLabel('Device').selectOption('wasm');
+  await dialog.locator('input[type=file]').setInputFiles(directory);
+  await dialog.getByText(`${path.basename(directory)} runs on the processor`).waitFor({ timeout: RUN_MS });
+  await page.keyboard.press('Escape');
+}
+
+/** Completes a text in the playground with `n` choices. */
+async function completeText(page: Page, tokens: number, n: number): Promise<Tasks> {
+  await typeInto(page.getByRole('textbox', { name: 'Text' }), PROMPT);
+  await typeInto(page.getByLabel('max_tokens', { exact: true }), String(tokens));
+  await typeInto(page.getByLabel('n', { exact: true }), String(n));
+  return tasksDuring(page, async () => {
+    await page.getByRole('button', { name: 'Complete', exact: true }).click();
+    await page.getByRole('status').getByText('Finished').waitFor({ timeout: RUN_MS });
+  });
+}
+
+export async function measureTasks(directory: string, tokens: number): Promise<Figures> {
+  const chromium = findChromium();
+  if (chromium === null) return [['tasks of the main thread', NO_CHROMIUM]];
+  const site = await servePage();
+  const browser = await launchChromium(chromium);
+  try {
+    const { page } = await openPage(browser, { url: site.url, apiKey: '' }, '/', { key: null });
+    await openModel(page, path.resolve(directory));
+    await page.getByText('Tokens', { exact: true }).click();
+    await page.getByLabel('ignore_eos', { exact: true }).selectOption('true');
+    const measured: [string, Tasks][] = [
+      ['one text', await completeText(page, tokens, 1)],
+      ['four choices', await completeText(page, tokens, 4)],
+    ];
+    const list = (times: readonly number[]) => times.map((ms) => rounded(ms, 1)).join(', ');
+    return measured.map(([name, { count, longTasks, clockMs, processorMs }]) => [
+      `${name}: longest tasks of the main thread, ms`,
+      `${list(clockMs)}; processor ${list(processorMs)} (${longTasks} of ${count} above ${LONG_MS})`,
+    ]);
+  } finally {
+    await browser.close();
+    site.close();
+  }
+}
