@@ -2,8 +2,7 @@ import { bytesOf } from '../automaton/token-bytes.ts';
 import { BY_NAME, pathsOfToken } from '../automaton/token-path.ts';
 import type { WorkBudget } from '../automaton/work-budget.ts';
 import { type Program, refersToTokens } from '../program/program.ts';
-import { nextPosition, type TextPosition } from './distinct-items.ts';
-import { searchOf, withoutRepetitions } from './distinct-items-filter.ts';
+import { nextPosition, repetitions, searchOf, type TextPosition } from './distinct-items.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import { MaskMaker } from './mask-maker.ts';
 import { ACCEPTING, DEAD, StateTable } from './state-table.ts';
@@ -78,7 +77,8 @@ export class GrammarParser {
     const mask = this.#masksOf(table).mask(position.state, budget);
     if (this.#program.distinctRules.size === 0) return mask;
     const { walk } = this.#vocabulary.tiersFor(this.#program)[0]!;
-    return withoutRepetitions(mask, walk, table, position, budget);
+    const repeating = repetitions(walk, table, position, budget);
+    return mask.map((word, w) => word & ~repeating[w]!);
   }
 
   #masksOf(table: StateTable): MaskMaker {
