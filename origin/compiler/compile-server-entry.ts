@@ -1,4 +1,4 @@
-import { type CompileRequest, type CompileResponse, failureOutcome } from './compile-messages.ts';
+import { type CompileRequest, type CompileResponse, failureOutcome } from './compile-jobs.ts';
 import { CompilePool } from './compile-pool.ts';
 import { ignoreTerminationSignals } from './isolated-process.ts';
 

@@ -7,7 +7,7 @@ import {
   processDiedError,
   programOf,
   shutdownError,
-} from './compile-messages.ts';
+} from './compile-jobs.ts';
 import { startIsolatedProcess } from './isolated-process.ts';
 
 /** The engine's client of the compile server. If the server dies, the next constraint starts a new one. */

@@ -8,7 +8,7 @@ interface GrammarCacheOptions {
   readonly maxBytes?: number;
 }
 
-/** See CompilerClient.compile. */
+/** Like `compile` of the compiler client. */
 type Compile = (wire: string, tenantId: string) => Promise<Program>;
 
 /** A program made ready to run. */

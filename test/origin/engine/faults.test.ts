@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { failureOutcome, programOf } from '../../../origin/compiler/compile-messages.ts';
+import { failureOutcome, programOf } from '../../../origin/compiler/compile-jobs.ts';
 import { EngineFailure } from '../../../origin/engine/runs/engine.ts';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
 import type { Program } from '../../../origin/grammar/program/program.ts';
