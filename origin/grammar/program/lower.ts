@@ -5,10 +5,9 @@ import { CALL, type Nfa } from '../automaton/nfa.ts';
 import type { WorkBudget } from '../automaton/work-budget.ts';
 import type { AnyOrder, Expression, Grammar, OrderedRules } from '../rules/expression.ts';
 import { GrammarError } from '../rules/grammar-error.ts';
-import { type CallPlan, planCalls, rulesInAnyOrder } from './call-plan.ts';
 import type { Program } from './program.ts';
-import { rewriteRepetitions } from './rewrite-repetitions.ts';
 import { ruleAutomaton } from './rule-automaton.ts';
+import { type CallPlan, planCalls, rewriteRepetitions, rulesInAnyOrder } from './rule-boundaries.ts';
 import { bypassNullableCalls, removeUnproductiveCalls } from './rule-reduction.ts';
 import { stateEquivalence } from './state-equivalence.ts';
 

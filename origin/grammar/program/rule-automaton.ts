@@ -4,7 +4,7 @@ import { CALL, Nfa } from '../automaton/nfa.ts';
 import { pathsOfIds } from '../automaton/token-path.ts';
 import type { WorkBudget } from '../automaton/work-budget.ts';
 import type { AnyOrder, Expression, Grammar, Graph } from '../rules/expression.ts';
-import type { CallPlan } from './call-plan.ts';
+import type { CallPlan } from './rule-boundaries.ts';
 
 /** Builds the automaton of one rule over bytes and calls. Inlined rules are copied in. */
 export function ruleAutomaton(grammar: Grammar, rule: number, plan: CallPlan, budget: WorkBudget): Nfa {

@@ -4,13 +4,12 @@ import { bytesOf, type TokenBytes } from '../automaton/token-bytes.ts';
 import { isNamed } from '../automaton/token-path.ts';
 import { BudgetExceeded, PieceTooLarge, type WorkBudget } from '../automaton/work-budget.ts';
 import { type Program, programBytes } from '../program/program.ts';
-import { type CompiledGrammar, type Constraint, UnfinishedWork } from './constraint.ts';
+import { type CompiledGrammar, type Constraint, StepBudget, UnfinishedWork } from './constraint.ts';
 import { OUTSIDE, type TextPosition } from './distinct-items.ts';
 import { GrammarParser, type TableLimits, type TextInput } from './grammar-parser.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import { StateImport } from './state-import.ts';
 import { ACCEPTING, type StateTable } from './state-table.ts';
-import { StepBudget } from './step-budget.ts';
 import type { TableHandle, TableUser } from './table-memory.ts';
 
 export interface GrammarLimits extends TableLimits {

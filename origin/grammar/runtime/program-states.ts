@@ -1,5 +1,7 @@
+import type { WorkBudget } from '../automaton/work-budget.ts';
 import type { Program } from '../program/program.ts';
-import { AnyOrderAutomaton, type MembersWritten } from './members-written.ts';
+import type { OrderedRules } from '../rules/expression.ts';
+import { UNITS_PER_PARSER_STEP } from './constraint.ts';
 
 interface CreatedState {
   readonly rule: number;
@@ -91,5 +93,129 @@ export class ProgramStates {
       this.#created.set(state, created);
     }
     return state;
+  }
+}
+
+/** Earley prediction for a program state: everything reachable by calls before a byte is read. */
+export interface Prediction {
+  /** By byte class: states of called rules after their first byte. */
+  readonly byClass: readonly (readonly number[] | undefined)[];
+  /** By rule: states of called rules after a leading call of that rule. */
+  readonly afterCall: ReadonlyMap<number, readonly number[]>;
+}
+
+/** Predictions per program state, computed on first use. */
+export class Predictions {
+  readonly #program: Program;
+  readonly #states: ProgramStates;
+  readonly #predictions: (Prediction | undefined)[] = [];
+  #targets = 0;
+
+  constructor(program: Program, states: ProgramStates) {
+    this.#program = program;
+    this.#states = states;
+  }
+
+  /** Estimated memory in bytes. */
+  get bytes(): number {
+    return 16 * this.#targets;
+  }
+
+  of(state: number, budget: WorkBudget): Prediction {
+    return (this.#predictions[state] ??= this.#make(state, budget));
+  }
+
+  #make(state: number, budget: WorkBudget): Prediction {
+    const { ruleStart, byteOffsets, byteEdges } = this.#program;
+    const piece = budget.piece(UNITS_PER_PARSER_STEP);
+    const byClass: number[][] = [];
+    const afterCall = new Map<number, number[]>();
+    const rules = new Set(this.#states.called(state));
+    for (const rule of rules) {
+      const start = ruleStart[rule]!;
+      for (const called of new Set(this.#states.called(start))) {
+        rules.add(called);
+        const targets = this.#states.afterCall(start, called);
+        this.#targets += targets.length;
+        afterCall.set(called, [...(afterCall.get(called) ?? []), ...targets]);
+      }
+      for (let i = byteOffsets[start]!; i < byteOffsets[start + 1]!; i += 3) {
+        piece.spend(2 + byteEdges[i + 1]! - byteEdges[i]!);
+        this.#targets += 1 + byteEdges[i + 1]! - byteEdges[i]!;
+        for (let c = byteEdges[i]!; c <= byteEdges[i + 1]!; c++) {
+          const targets = byClass[c];
+          if (targets) targets.push(byteEdges[i + 2]!);
+          else byClass[c] = [byteEdges[i + 2]!];
+        }
+      }
+    }
+    piece.spend(20 + 10 * rules.size);
+    return { byClass, afterCall };
+  }
+}
+
+/** What has been written of members in any order. */
+interface MembersWritten {
+  /** Bit i: whether member i has been written. */
+  readonly members: bigint;
+  /** Number of these, and of required ones that are missing. */
+  readonly count: number;
+  readonly missing: number;
+  /** Number of `other` members; without a maximum, only as far as the minimum demands. */
+  readonly others: number;
+  /** Whether a member comes next, and not a separator or the end. */
+  readonly expectsMember: boolean;
+}
+
+/** The automaton of members in any order. A state is what has been written. */
+class AnyOrderAutomaton {
+  readonly start: MembersWritten;
+  readonly #rules: OrderedRules;
+  readonly #indexOf: ReadonlyMap<number, number>;
+
+  constructor(rules: OrderedRules) {
+    this.#rules = rules;
+    this.#indexOf = new Map(rules.members.map(({ rule }, index) => [rule, index]));
+    const missing = rules.members.filter(({ required }) => required).length;
+    this.start = { members: 0n, count: 0, missing, others: 0, expectsMember: true };
+  }
+
+  mayEnd({ count, missing, others, expectsMember }: MembersWritten): boolean {
+    return !expectsMember && missing === 0 && count + others >= this.#rules.min;
+  }
+
+  /** The rules that a state calls. */
+  called(state: MembersWritten): readonly number[] {
+    const { additional, separator } = this.#rules;
+    const members = this.#rules.members.filter((_, index) => this.#mayFollow(state, index));
+    const rules = members.map(({ rule }) => rule);
+    if (additional !== null && this.#hasRoom(state, 1)) rules.push(additional);
+    if (state.expectsMember) return rules;
+    return rules.length === 0 ? [] : [separator];
+  }
+
+  /** The state after a call of a rule; null if the state does not call it. */
+  after(state: MembersWritten, rule: number): MembersWritten | null {
+    const { members, additional, separator, min, max } = this.#rules;
+    if (rule === separator) return state.expectsMember ? null : { ...state, expectsMember: true };
+    const written = { ...state, expectsMember: false };
+    if (rule === additional) {
+      const counted = Number.isFinite(max) ? max : Math.max(min, 1);
+      return this.#hasRoom(state, 1) ? { ...written, others: Math.min(state.others + 1, counted) } : null;
+    }
+    const index = this.#indexOf.get(rule);
+    if (index === undefined || !this.#mayFollow(state, index)) return null;
+    const missing = state.missing - (members[index]!.required ? 1 : 0);
+    return { ...written, members: state.members | (1n << BigInt(index)), count: state.count + 1, missing };
+  }
+
+  #mayFollow(state: MembersWritten, index: number): boolean {
+    const isWritten = ((state.members >> BigInt(index)) & 1n) === 1n;
+    return !isWritten && this.#hasRoom(state, this.#rules.members[index]!.required ? 0 : 1);
+  }
+
+  /** Whether the maximum allows this many members in addition to the required ones. */
+  #hasRoom({ count, missing, others }: MembersWritten, more: number): boolean {
+    return count + others + missing + more <= this.#rules.max;
   }
 }

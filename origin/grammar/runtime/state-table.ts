@@ -1,9 +1,8 @@
 import type { WorkBudget, WorkPiece } from '../automaton/work-budget.ts';
 import type { Program } from '../program/program.ts';
+import { UNITS_PER_PARSER_STEP } from './constraint.ts';
 import { PairSet } from './pair-set.ts';
-import { Predictions } from './predictions.ts';
-import { ProgramStates } from './program-states.ts';
-import { UNITS_PER_PARSER_STEP } from './step-budget.ts';
+import { Predictions, ProgramStates } from './program-states.ts';
 
 /**
  * Row entry of a step that is not computed yet. The entry of a RETURNING state is its complement (~state).
