@@ -121,12 +121,8 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
       } as const;
       return [derived(node, `not properties ${key}`, schema)];
     }),
-  minProperties: (min, node) => [
-    [derived(node, 'not minProperties', { type: 'object', maxProperties: min - 1 })],
-  ],
-  maxProperties: (max, node) => [
-    [derived(node, 'not maxProperties', { type: 'object', minProperties: max + 1 })],
-  ],
+  minProperties: (min, node) => opposite(node, 'minProperties', { type: 'object', maxProperties: min - 1 }),
+  maxProperties: (max, node) => opposite(node, 'maxProperties', { type: 'object', minProperties: max + 1 }),
   dependentRequired: (dependencies, node) =>
     Object.entries(dependencies).flatMap(([key, names]) => missingDependents(node, key, names)),
   dependencies: (dependencies, node, document) =>
@@ -158,7 +154,7 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
     if (node.schema.prefixItems)
       return [violatedItem(node, node.schema.prefixItems.length, document, 'items')];
     document.child(node, 'items');
-    return [[derived(node, 'not items', { type: 'array', contains: { not: items } })]];
+    return opposite(node, 'items', { type: 'array', contains: { not: items } });
   },
   prefixItems: (items, node, document) =>
     items.map((_, i) => violatedItem(node, i, document, 'prefixItems', i)),
@@ -186,34 +182,34 @@ const VIOLATIONS: { readonly [Keyword in keyof Keywords]?: Violations<Keyword> }
       derived(node, `not contains ${i}`, { type: 'array', contains, ...bounds }),
     ]);
   },
-  minItems: (min, node) => [[derived(node, 'not minItems', { type: 'array', maxItems: min - 1 })]],
-  maxItems: (max, node) => [[derived(node, 'not maxItems', { type: 'array', minItems: max + 1 })]],
+  minItems: (min, node) => opposite(node, 'minItems', { type: 'array', maxItems: min - 1 }),
+  maxItems: (max, node) => opposite(node, 'maxItems', { type: 'array', minItems: max + 1 }),
   uniqueItems: (unique) => (unique ? null : []),
-  minLength: (min, node) => [[derived(node, 'not minLength', { type: 'string', maxLength: min - 1 })]],
-  maxLength: (max, node) => [[derived(node, 'not maxLength', { type: 'string', minLength: max + 1 })]],
-  pattern: (pattern, node) => [
-    [derived(node, 'not pattern', { type: 'string', pattern: `^(?![\\s\\S]*(?:${pattern}))` })],
-  ],
+  minLength: (min, node) => opposite(node, 'minLength', { type: 'string', maxLength: min - 1 }),
+  maxLength: (max, node) => opposite(node, 'maxLength', { type: 'string', minLength: max + 1 }),
+  pattern: (pattern, node) =>
+    opposite(node, 'pattern', { type: 'string', pattern: `^(?![\\s\\S]*(?:${pattern}))` }),
   format: (format, node) => notMatching(node, 'format', widest(format, FORMATS)),
   contentEncoding: (encoding, node) =>
     notMatching(node, 'contentEncoding', widest(encoding, CONTENT_ENCODINGS)),
-  minimum: (minimum, node) => [[derived(node, 'not minimum', { type: 'number', exclusiveMaximum: minimum })]],
-  maximum: (maximum, node) => [[derived(node, 'not maximum', { type: 'number', exclusiveMinimum: maximum })]],
-  exclusiveMinimum: (minimum, node) => [
-    [derived(node, 'not exclusiveMinimum', { type: 'number', maximum: minimum })],
-  ],
-  exclusiveMaximum: (maximum, node) => [
-    [derived(node, 'not exclusiveMaximum', { type: 'number', minimum: maximum })],
-  ],
-  multipleOf: (divisor, node) => [
-    [derived(node, 'not multipleOf', { type: 'number', [NOT_MULTIPLE_OF]: divisor })],
-  ],
+  minimum: (minimum, node) => opposite(node, 'minimum', { type: 'number', exclusiveMaximum: minimum }),
+  maximum: (maximum, node) => opposite(node, 'maximum', { type: 'number', exclusiveMinimum: maximum }),
+  exclusiveMinimum: (minimum, node) =>
+    opposite(node, 'exclusiveMinimum', { type: 'number', maximum: minimum }),
+  exclusiveMaximum: (maximum, node) =>
+    opposite(node, 'exclusiveMaximum', { type: 'number', minimum: maximum }),
+  multipleOf: (divisor, node) => opposite(node, 'multipleOf', { type: 'number', [NOT_MULTIPLE_OF]: divisor }),
 };
+
+/** The values that violate a keyword are those of another schema. */
+const opposite = (node: KeywordNode, keyword: string, schema: KeywordNode['schema']): Conjunction[] => [
+  [derived(node, `not ${keyword}`, schema)],
+];
 
 /** Beside a pattern, formats and encodings are annotations. */
 function notMatching(node: KeywordNode, keyword: string, source: string | undefined): Conjunction[] {
   if (source === undefined || node.schema.pattern !== undefined) return [];
-  return [[derived(node, `not ${keyword}`, { type: 'string', pattern: `^(?!(?:${source})$)` })]];
+  return opposite(node, keyword, { type: 'string', pattern: `^(?!(?:${source})$)` });
 }
 
 function withSome(node: KeywordNode, name: string, some: SomeProperty): Conjunction {
