@@ -84,6 +84,19 @@ export function chunkOf(value: unknown): Chunk | null {
   return chunk.safeParse(value).data ?? null;
 }
 
+/** Returns the only choice of a valid chunk that has a text and nothing else; null for any other chunk. */
+export function onlyTextOf(value: unknown): { readonly index: number; readonly text: string } | null {
+  const { choices, usage } = (value as Fields) ?? {};
+  if (!Array.isArray(choices) || choices.length !== 1 || !isTextChoice(choices[0]) || !isAbsent(usage))
+    return null;
+  const { index, text, finish_reason } = choices[0] as {
+    index: number;
+    text: string;
+    finish_reason: unknown;
+  };
+  return isAbsent(finish_reason) ? { index, text } : null;
+}
+
 export type ChunkUsage = z.infer<typeof chunk>['usage'];
 
 const encoder = new TextEncoder();

@@ -11,6 +11,7 @@ import {
   type ChunkChoice,
   type ChunkUsage,
   chunkOf,
+  onlyTextOf,
   promptTokensOf,
   TokenNumbers,
   tokensOf,
@@ -18,6 +19,7 @@ import {
 import { blamesRequest, codeOfFault, faultOf, type ServerFault } from './openai-errors.ts';
 import { echoesLogprobs } from './openai-fields.ts';
 import { cannotScore } from './openai-scoring.ts';
+import { RepeatedChunk } from './repeated-chunk.ts';
 import { estimateTokens } from './token-estimate.ts';
 import type { ShownPrompt } from './upstream.ts';
 import { malformed } from './upstream-errors.ts';
@@ -59,6 +61,8 @@ export class OpenAiEvents {
   readonly #shown: ShownPrompt;
   /** The server sends the prompt and its logprobs before the completion. */
   readonly #echoes: boolean;
+  /** Null while no chunk has had only a text. */
+  #repeated: RepeatedChunk | null = null;
   #usage: ChunkUsage = null;
   #ended = false;
 
@@ -96,7 +100,13 @@ export class OpenAiEvents {
   push(payload: string): GenerationEvent[] {
     if (this.#ended) return [];
     if (payload === '[DONE]') return [this.#isFinished ? this.#done() : this.#failed(CUT_OFF)];
-    return this.#chunk(parseJson(payload));
+    const text = this.#repeated?.textOf(payload) ?? null;
+    if (text !== null) return this.#choice({ index: this.#repeated!.choice, text });
+    const value = parseJson(payload);
+    const events = this.#chunk(value);
+    const only = onlyTextOf(value);
+    this.#repeated = only && RepeatedChunk.of(payload, only);
+    return events;
   }
 
   /** Returns all events of a plain response after `opening`. @throws ApiError 502 for a body that is none */
@@ -226,6 +236,18 @@ export class OpenAiEvents {
       usage: this.#usageSoFar(),
     };
   }
+}
+
+/** Joins consecutive texts of a choice to one event. */
+export function joinTexts(events: readonly GenerationEvent[]): GenerationEvent[] {
+  const joined: GenerationEvent[] = [];
+  for (const event of events) {
+    const last = joined.at(-1);
+    const continues = event.type === 'token' && last?.type === 'token' && event.choice === last.choice;
+    if (continues) joined[joined.length - 1] = { ...event, text: last.text + event.text };
+    else joined.push(event);
+  }
+  return joined;
 }
 
 function parseJson(text: string): unknown {

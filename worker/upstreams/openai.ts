@@ -7,7 +7,7 @@ import { afterAlone } from '../timers/request-timers.ts';
 import { type Fetch, fetchUpstream, MAX_MESSAGE_LENGTH, readJsonBody } from './fetch-upstream.ts';
 import { markIds } from './openai-chunk.ts';
 import { errorOfOpenAiResponse, noRawCompletions } from './openai-errors.ts';
-import { OpenAiEvents } from './openai-events.ts';
+import { joinTexts, OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
 import {
   cannotScore,
@@ -151,7 +151,7 @@ export class OpenAiUpstream implements Upstream {
     const batches = isScoring(wanted)
       ? readScored(response, events, wanted)
       : request.stream
-        ? readChunks(response, events, now)
+        ? readChunks(response, events, request, now)
         : readWhole(response, events, prepare);
     return needsScoring ? this.#learning(wanted.model, batches) : batches;
   }
@@ -239,12 +239,15 @@ async function* readScored(
 async function* readChunks(
   { body }: Response,
   events: OpenAiEvents,
+  { topLogprobs, tokensPerEvent }: GenerationRequest,
   now: () => number,
 ): AsyncGenerator<readonly GenerationEvent[]> {
   if (body === null) throw malformed();
   const reader = new StreamReader(body, now);
   const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: false });
   const sse = new SseDecoder();
+  // Logprobs come token by token.
+  const joins = topLogprobs === null && tokensPerEvent === undefined;
   // Held back until the first chunk, because until then another upstream can be tried.
   let opening = events.opening();
   try {
@@ -253,12 +256,11 @@ async function* readChunks(
         throw interrupted();
       });
       if (value === undefined) break;
-      const batch = sse
-        .push(decoder.decode(value, { stream: true }))
-        .flatMap((payload) => events.push(payload));
+      const payloads = sse.push(decoder.decode(value, { stream: true }));
+      const batch = payloads.flatMap((payload) => events.push(payload));
       if (sse.pending > MAX_MESSAGE_LENGTH) throw malformed();
       if (batch.length === 0) continue;
-      yield [...opening, ...batch];
+      yield [...opening, ...(joins && reader.isAhead ? joinTexts(batch) : batch)];
       opening = [];
     }
     const rest = events.end();

@@ -30,6 +30,11 @@ export class StreamReader {
     this.#countedFrom = now();
   }
 
+  /** Whether the upstream sends faster than chunks can be read one by one. */
+  get isAhead(): boolean {
+    return this.#ahead !== null;
+  }
+
   /** Returns undefined at the end. */
   async read(): Promise<Uint8Array | undefined> {
     if (this.#ahead) return this.#ahead.read();

@@ -48,9 +48,32 @@ test('no event of a fast stream waits for what follows a pause, and none is lost
   let seen = '';
   for await (const part of response) {
     seen += String(part);
-    if (seen.includes(`"text":" ${EVENTS - 1}"`)) heard.resolve();
+    if (seen.includes(` ${EVENTS - 1}"`)) heard.resolve();
   }
   expect(assemble(chunksOf(seen))).toMatchObject([{ text: `${words.join('')}.....`, finish_reason: 'stop' }]);
+});
+
+async function answerTo(fields: Readonly<Record<string, unknown>>): Promise<readonly Chunk[]> {
+  openAi.script = (_, response) => {
+    open(response);
+    end(response);
+  };
+  const { response } = await openStream(worker, { model: 'foreign', ...fields });
+  let seen = '';
+  for await (const part of response) seen += String(part);
+  return chunksOf(seen);
+}
+
+test('texts of a fast stream that arrive together share an event, and each counts as a token', async () => {
+  const chunks = await answerTo({ stream_options: { include_usage: true } });
+  expect(chunks.length).toBeLessThan(EVENTS / 2);
+  expect(assemble(chunks)).toMatchObject([{ text: words.join(''), finish_reason: 'stop' }]);
+  expect(chunks.at(-1)?.usage?.completion_tokens).toBe(EVENTS);
+});
+
+test('texts of a fast stream come one by one if the request limits the tokens of an event', async () => {
+  const chunks = await answerTo({ stream_interval: 1 });
+  expect(chunks.filter(({ choices }) => choices[0]?.text)).toHaveLength(EVENTS);
 });
 
 test('if the connection of a fast stream breaks, the client gets all events before the error', async () => {
