@@ -67,6 +67,9 @@ class ReadAhead {
   readonly #now: () => number;
   readonly #seen: ReadableStreamBYOBReader;
   readonly #moved: ReadableStreamBYOBReader;
+  /** Used again for each read: to allocate them took an eighth of the time of a fast stream. */
+  #seenBytes = new Uint8Array(AHEAD_BYTES);
+  #movedBytes = new Uint8Array(AHEAD_BYTES);
   #isMoving = false;
   /** Bytes that were moved and not yet read. */
   #unread = 0;
@@ -81,16 +84,19 @@ class ReadAhead {
     this.#moved = readable.getReader({ mode: 'byob' });
   }
 
+  /** What it returns is valid until the next call. */
   async read(): Promise<Uint8Array | undefined> {
     const early = this.#readAt + PAUSE_MS - this.#now();
     if (early > 0) {
       this.#move();
       await new Promise<void>((resolve) => afterAlone(early, resolve));
     }
-    const { value } = await this.#seen.read(new Uint8Array(AHEAD_BYTES));
+    const { value } = await this.#seen.read(this.#seenBytes);
     this.#readAt = this.#now();
-    this.#unread -= value?.length ?? 0;
-    return value?.length ? value : undefined;
+    if (!value?.length) return undefined;
+    this.#unread -= value.length;
+    this.#seenBytes = new Uint8Array(value.buffer);
+    return value;
   }
 
   /** Lets the platform read ahead, unless the caller has yet to read what it has moved. */
@@ -98,9 +104,11 @@ class ReadAhead {
     if (this.#isMoving || this.#unread > 0) return;
     this.#isMoving = true;
     this.#moved
-      .readAtLeast(AHEAD_BYTES, new Uint8Array(AHEAD_BYTES))
+      .readAtLeast(AHEAD_BYTES, this.#movedBytes)
       .then(({ value }) => {
-        this.#unread += value?.length ?? 0;
+        if (value === undefined) return;
+        this.#unread += value.length;
+        this.#movedBytes = new Uint8Array(value.buffer);
         this.#isMoving = false;
       })
       .catch(() => {});
