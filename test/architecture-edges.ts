@@ -39,14 +39,14 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     origin/sampling origin/tokenizer shared
   `),
   'origin/export': words(`
-    origin/export/checkpoint origin/export/families origin/export/gguf origin/export/graph
-    origin/export/precision origin/model/config
+    origin/export/checkpoint origin/export/design origin/export/families origin/export/gguf
+    origin/export/graph origin/export/precision origin/model/config
   `),
-  'origin/export/checkpoint': words('origin/export/families origin/model/config shared'),
-  'origin/export/families': words('origin/model/config shared'),
+  'origin/export/checkpoint': words('origin/export/design origin/model/config shared'),
+  'origin/export/families': words('origin/export/design origin/model/config shared'),
   'origin/export/gguf': words('origin/export/checkpoint origin/export/families origin/model/config shared'),
   'origin/export/graph': words(`
-    origin/export/checkpoint origin/export/families origin/export/precision origin/model/config
+    origin/export/checkpoint origin/export/design origin/export/precision origin/model/config
     origin/model/onnx shared
   `),
   'origin/export/precision': words('origin/export/checkpoint'),

@@ -5,9 +5,9 @@ import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { PROVENANCE_FILE, type Provenance } from '@continuo/origin/model/config/provenance.ts';
 import { type Checkpoint, type CheckpointTensor, rowsOf } from './checkpoint/checkpoint.ts';
 import { MatrixReader } from './checkpoint/matrix.ts';
-import { attentionsOf, type DecoderDesign, keepsCache } from './families/decoder-design.ts';
+import { attentionsOf, type DecoderDesign, keepsCache } from './design/decoder-design.ts';
+import type { Weight } from './design/weight-design.ts';
 import { type DescribedDecoder, describeFamily } from './families/families.ts';
-import type { Weight } from './families/weight-design.ts';
 import { writeDecoder } from './graph/decoder-graph.ts';
 import { GraphBuilder, type TensorJob } from './graph/graph-builder.ts';
 import {

@@ -1,6 +1,6 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { joinedBytes } from '@continuo/shared/framing.ts';
-import type { RowRange, Weight, WeightPart } from '../families/weight-design.ts';
+import type { RowRange, Weight, WeightPart } from '../design/weight-design.ts';
 import {
   type BlockFormat,
   type BlockRows,

@@ -1,4 +1,4 @@
-import type { WeightPart } from '../families/weight-design.ts';
+import type { WeightPart } from '../design/weight-design.ts';
 
 /** How often the parts of one tensor use each of its rows. A part that is opened again counts once. */
 export class RowChoices {

@@ -1,4 +1,4 @@
-import { normalShare } from '../families/gemma3n-rows.ts';
+import { normalShare } from '../families/attention/gemma3n-rows.ts';
 import { type Architecture, headSizeOf, layerTypes, type StoredTensors } from './architecture.ts';
 import { byLayer, TOKEN_INPUTS } from './gemma4-architecture.ts';
 import type { GgufKeys } from './gguf-keys.ts';

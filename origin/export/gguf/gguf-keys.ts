@@ -1,5 +1,5 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
-import { ConfigFields } from '../families/config-fields.ts';
+import { ConfigFields } from '../families/reading/config-fields.ts';
 import type { MetadataValue } from './gguf-header.ts';
 
 /** The keys of one architecture, such as `llama.block_count`, without its name. */

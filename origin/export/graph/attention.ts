@@ -6,8 +6,8 @@ import {
   SHARED_VALUE,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
-import type { AttentionDesign, RotaryDesign } from '../families/mixer-design.ts';
-import type { ProjectionDesign } from '../families/weight-design.ts';
+import type { AttentionDesign, RotaryDesign } from '../design/mixer-design.ts';
+import type { ProjectionDesign } from '../design/weight-design.ts';
 import { requireHalfOrSingle } from './float-type.ts';
 import { WeightType } from './graph-builder.ts';
 import { projectLatent, withoutPadding } from './latent-attention.ts';

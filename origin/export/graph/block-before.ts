@@ -1,4 +1,4 @@
-import type { BlockBeforeDesign } from '../families/mixer-design.ts';
+import type { BlockBeforeDesign } from '../design/mixer-design.ts';
 import { writeAttention } from './attention.ts';
 import { writeMlp } from './feed-forward.ts';
 import { type GraphContext, writeLinear } from './linear.ts';

@@ -1,4 +1,4 @@
-import type { ConvolutionDesign } from '../families/mixer-design.ts';
+import type { ConvolutionDesign } from '../design/mixer-design.ts';
 import { type GraphContext, splitLast, writeLinear } from './linear.ts';
 import { inSingle, inType, writeCausalConvolution } from './states.ts';
 

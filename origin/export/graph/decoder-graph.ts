@@ -4,9 +4,9 @@ import {
   LOGITS_INDEX,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
-import { type DecoderDesign, keepsCache, type LayerDesign } from '../families/decoder-design.ts';
-import type { MlpAndExpertsDesign } from '../families/feed-forward-design.ts';
-import type { MixerDesign, ParallelDesign } from '../families/mixer-design.ts';
+import { type DecoderDesign, keepsCache, type LayerDesign } from '../design/decoder-design.ts';
+import type { MlpAndExpertsDesign } from '../design/feed-forward-design.ts';
+import type { MixerDesign, ParallelDesign } from '../design/mixer-design.ts';
 import { writeAttention } from './attention.ts';
 import { writeBlockBefore } from './block-before.ts';
 import { writeConvolution } from './convolution.ts';

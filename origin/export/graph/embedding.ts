@@ -1,5 +1,5 @@
-import type { DecoderDesign } from '../families/decoder-design.ts';
-import type { Weight } from '../families/weight-design.ts';
+import type { DecoderDesign } from '../design/decoder-design.ts';
+import type { Weight } from '../design/weight-design.ts';
 import { WeightType } from './graph-builder.ts';
 import {
   blockFormat,

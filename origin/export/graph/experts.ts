@@ -1,4 +1,4 @@
-import type { ExpertsDesign, RouterDesign, SparseMixer } from '../families/feed-forward-design.ts';
+import type { ExpertsDesign, RouterDesign, SparseMixer } from '../design/feed-forward-design.ts';
 import { writeMlp } from './feed-forward.ts';
 import { EXACT, type FloatType, requireHalfOrSingle } from './float-type.ts';
 import { WeightType } from './graph-builder.ts';

@@ -1,6 +1,6 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
-import type { Activation, MlpDesign, XieluActivation } from '../families/feed-forward-design.ts';
-import type { ProjectionDesign } from '../families/weight-design.ts';
+import type { Activation, MlpDesign, XieluActivation } from '../design/feed-forward-design.ts';
+import type { ProjectionDesign } from '../design/weight-design.ts';
 import { requireHalfOrSingle } from './float-type.ts';
 import { type GraphContext, splitLast, vectorTensor, writeLinear } from './linear.ts';
 import { writeMagnitude, writeMean } from './norms.ts';

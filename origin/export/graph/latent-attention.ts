@@ -1,4 +1,4 @@
-import type { AttentionDesign, LatentDesign, LatentVector } from '../families/mixer-design.ts';
+import type { AttentionDesign, LatentDesign, LatentVector } from '../design/mixer-design.ts';
 import { type GraphContext, splitLast, writeLinear } from './linear.ts';
 import { writeOptionalNorm } from './norms.ts';
 

@@ -1,4 +1,4 @@
-import type { LinearAttentionDesign } from '../families/mixer-design.ts';
+import type { LinearAttentionDesign } from '../design/mixer-design.ts';
 import { writeActivation } from './feed-forward.ts';
 import { type GraphContext, haveSameFormat, splitLast, vectorTensor, writeLinear } from './linear.ts';
 import { writeHeadNorm } from './norms.ts';

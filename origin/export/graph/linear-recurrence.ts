@@ -1,4 +1,4 @@
-import type { LinearRecurrenceDesign } from '../families/mixer-design.ts';
+import type { LinearRecurrenceDesign } from '../design/mixer-design.ts';
 import { writeActivation } from './feed-forward.ts';
 import { type GraphContext, splitLast, vectorTensor, writeLinear } from './linear.ts';
 import type { Positions } from './positions.ts';

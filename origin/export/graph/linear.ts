@@ -1,7 +1,7 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import type { BlockFormat } from '../checkpoint/checkpoint.ts';
 import { blockSizes, type Matrix, stack, times, type WeightSource } from '../checkpoint/matrix.ts';
-import type { ProjectionDesign, Weight } from '../families/weight-design.ts';
+import type { ProjectionDesign, Weight } from '../design/weight-design.ts';
 import type { Quantizer } from '../precision/quantize.ts';
 import { type FloatType, floatsOf } from './float-type.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';

@@ -1,5 +1,5 @@
-import type { HeadNormDesign } from '../families/mixer-design.ts';
-import type { NormDesign } from '../families/weight-design.ts';
+import type { HeadNormDesign } from '../design/mixer-design.ts';
+import type { NormDesign } from '../design/weight-design.ts';
 import { type GraphContext, vectorTensor } from './linear.ts';
 import { inType } from './states.ts';
 

@@ -1,5 +1,5 @@
 import { DEFAULT_NAMES, TOTAL_LENGTH } from '@continuo/origin/model/config/decoder-names.ts';
-import type { AttentionDesign, RotaryDesign } from '../families/mixer-design.ts';
+import type { AttentionDesign, RotaryDesign } from '../design/mixer-design.ts';
 import { floatsOf } from './float-type.ts';
 import { WeightType } from './graph-builder.ts';
 import { bytesOf, eachChunk, type GraphContext } from './linear.ts';

@@ -1,4 +1,4 @@
-import type { StateSpaceDesign } from '../families/mixer-design.ts';
+import type { StateSpaceDesign } from '../design/mixer-design.ts';
 import { writeActivation } from './feed-forward.ts';
 import { floatTensor, type GraphContext, nameOf, splitLast, vectorTensor, writeLinear } from './linear.ts';
 import { writeHeadNorm } from './norms.ts';

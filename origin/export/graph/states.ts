@@ -5,7 +5,7 @@ import {
   PRESENT_CONVOLUTION,
   PRESENT_RECURRENCE,
 } from '@continuo/origin/model/config/decoder-names.ts';
-import type { CausalKernel, RecurrenceShape } from '../families/mixer-design.ts';
+import type { CausalKernel, RecurrenceShape } from '../design/mixer-design.ts';
 import { EXACT } from './float-type.ts';
 import { type GraphBuilder, WeightType } from './graph-builder.ts';
 import { floatTensor, type GraphContext, nameOf, trimmed, vectorTensor } from './linear.ts';

@@ -1,5 +1,5 @@
-import type { AltUpDesign, DecoderDesign, LayerDesign, StreamsDesign } from '../families/decoder-design.ts';
-import type { ProjectionDesign } from '../families/weight-design.ts';
+import type { AltUpDesign, DecoderDesign, LayerDesign, StreamsDesign } from '../design/decoder-design.ts';
+import type { ProjectionDesign } from '../design/weight-design.ts';
 import { requireHalfOrSingle } from './float-type.ts';
 import { floatTensor, type GraphContext, nameOf, splitLast, vectorTensor, writeLinear } from './linear.ts';
 import { type ResidualStream, writeMagnitude, writeOptionalNorm, writeSumAndNorm } from './norms.ts';

@@ -1,4 +1,4 @@
-import type { DecoderDesign, TokenInputDesign } from '../families/decoder-design.ts';
+import type { DecoderDesign, TokenInputDesign } from '../design/decoder-design.ts';
 import { gatherRows } from './embedding.ts';
 import { writeActivation } from './feed-forward.ts';
 import { type GraphContext, splitLast, writeLinear } from './linear.ts';

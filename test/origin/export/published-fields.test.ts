@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { attentionsOf } from '../../../origin/export/families/decoder-design.ts';
+import { attentionsOf } from '../../../origin/export/design/decoder-design.ts';
 import { describeFamily } from '../../../origin/export/families/families.ts';
 import { CASES } from './family-cases.ts';
 

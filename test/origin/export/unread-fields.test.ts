@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { attentionsOf } from '../../../origin/export/families/decoder-design.ts';
+import { attentionsOf } from '../../../origin/export/design/decoder-design.ts';
 import { describeFamily } from '../../../origin/export/families/families.ts';
-import { knownValues } from '../../../origin/export/families/known-fields.ts';
+import { knownValues } from '../../../origin/export/families/reading/known-fields.ts';
 import { ModelError } from '../../../origin/model/config/model-json.ts';
 import { CASES, type FamilyCase } from './family-cases.ts';
 

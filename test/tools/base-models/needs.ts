@@ -1,7 +1,7 @@
 import { servedConfig } from '../../../origin/export/build.ts';
 import type { Matrix, WeightSource } from '../../../origin/export/checkpoint/matrix.ts';
+import type { Weight } from '../../../origin/export/design/weight-design.ts';
 import { describeFamily } from '../../../origin/export/families/families.ts';
-import type { Weight } from '../../../origin/export/families/weight-design.ts';
 import { writeDecoder } from '../../../origin/export/graph/decoder-graph.ts';
 import { GraphBuilder } from '../../../origin/export/graph/graph-builder.ts';
 import { DEFAULT_BLOCK_SIZE, nameOf } from '../../../origin/export/graph/linear.ts';

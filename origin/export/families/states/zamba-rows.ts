@@ -1,12 +1,12 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { ConfigFields } from './config-fields.ts';
-import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from './decoder-row.ts';
-import { chosenRows, kernelLength, projection, readActivation, rmsNorm } from './design-parts.ts';
-import type { MlpDesign } from './feed-forward-design.ts';
-import type { AttentionDesign, BlockBeforeDesign } from './mixer-design.ts';
-import { readRotary } from './rotary.ts';
-import { describeStateSpace, type StateSpaceSizes } from './state-space.ts';
-import type { ProjectionDesign } from './weight-design.ts';
+import type { MlpDesign } from '../../design/feed-forward-design.ts';
+import type { AttentionDesign, BlockBeforeDesign } from '../../design/mixer-design.ts';
+import type { ProjectionDesign } from '../../design/weight-design.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import type { DecoderRow, Differences, LayerDifferences, RowContext } from '../reading/decoder-row.ts';
+import { chosenRows, projection, readActivation, rmsNorm } from '../reading/design-parts.ts';
+import { readRotary } from '../reading/rotary.ts';
+import { describeStateSpace, readStateSpace, type StateSpaceFields } from './state-space.ts';
 
 /** Zamba 2: state spaces, some after a block of attention and MLP that layers share, with their adapters. */
 
@@ -24,28 +24,16 @@ function hybridLayers(fields: ConfigFields): readonly number[] {
   return hybrid;
 }
 
-function readStateSpace(fields: ConfigFields, { hidden }: Sizes): StateSpaceSizes {
-  const heads = fields.count('n_mamba_heads', 8);
-  const width = fields.count('mamba_expand', 2) * hidden;
-  if (width % heads !== 0) throw fields.fault('n_mamba_heads', `a divisor of the width ${width}`);
-  fields.require('mamba_headdim', width / heads);
-  const keyHeads = fields.count('mamba_ngroups', 1);
-  if (heads % keyHeads !== 0) throw fields.fault('mamba_ngroups', `a divisor of the ${heads} heads`);
-  const bias = fields.flag('add_bias_linear', false);
-  return {
-    heads,
-    valueSize: width / heads,
-    keyHeads,
-    keySize: fields.count('mamba_d_state', 64),
-    length: kernelLength(fields, 'mamba_d_conv'),
-    kernelBias: true,
-    inputBias: bias,
-    outputBias: bias,
-    // transformers has no upper limit, and reads no other field for the lower one.
-    stepLimits: [fields.number('time_step_min', 0.001), Infinity],
-    epsilon: 1e-5,
-  };
-}
+const STATE_SPACE: StateSpaceFields = {
+  heads: ['n_mamba_heads', 8],
+  valueSize: 'mamba_headdim',
+  keyHeads: ['mamba_ngroups', 1],
+  keySize: ['mamba_d_state', 64],
+  length: 'mamba_d_conv',
+  kernelBias: null,
+  bias: 'add_bias_linear',
+  stepLimits: 'time_step_min',
+};
 
 /** What all uses of shared blocks have in common. */
 interface BlockSizes {
@@ -150,7 +138,8 @@ function readBlocks({ fields, sizes }: RowContext): BlockSizes & { readonly maxP
 function zamba2(row: RowContext): Differences {
   const { fields, sizes } = row;
   const hybrid = hybridLayers(fields);
-  const stateSpace = readStateSpace(fields, sizes);
+  const width = fields.count('mamba_expand', 2) * sizes.hidden;
+  const stateSpace = readStateSpace(fields, STATE_SPACE, { width, epsilon: 1e-5 });
   const blocks = readBlocks(row);
   const count = fields.count('num_mem_blocks', 1);
   const layer = (index: number): LayerDifferences => {

@@ -1,8 +1,8 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
-import { layerNorm } from './design-parts.ts';
+import type { DecoderRow, Differences, RowContext } from '../reading/decoder-row.ts';
+import { layerNorm } from '../reading/design-parts.ts';
+import { NEUTRAL_FIELDS } from '../reading/neutral-fields.ts';
 import { ALL_BIASES, layerNormWithBias, TRANSFORMER_PREFIXES } from './gpt-rows.ts';
-import { NEUTRAL_FIELDS } from './neutral-fields.ts';
 
 /** Families that can have ALiBi in place of rotary positions. */
 

@@ -1,7 +1,12 @@
+import type { DecoderDesign, LayerDesign } from '../../design/decoder-design.ts';
+import type {
+  Activation,
+  MlpAndExpertsDesign,
+  MlpDesign,
+  RouterDesign,
+} from '../../design/feed-forward-design.ts';
+import type { AttentionDesign, MixerDesign, ParallelDesign } from '../../design/mixer-design.ts';
 import type { ConfigFields } from './config-fields.ts';
-import type { DecoderDesign, LayerDesign } from './decoder-design.ts';
-import type { Activation, MlpAndExpertsDesign, MlpDesign, RouterDesign } from './feed-forward-design.ts';
-import type { AttentionDesign, MixerDesign, ParallelDesign } from './mixer-design.ts';
 import type { RotaryOptions } from './rotary.ts';
 
 /** A row of the table of families: how a decoder differs from Llama's. What is absent is as in Llama. */

@@ -1,8 +1,8 @@
 import { words } from '@continuo/shared/field-names.ts';
-import { attentionsOf, type DecoderDesign, type LayerDesign } from './decoder-design.ts';
+import { attentionsOf, type DecoderDesign, type LayerDesign } from '../../design/decoder-design.ts';
+import type { MlpDesign } from '../../design/feed-forward-design.ts';
+import type { AttentionDesign } from '../../design/mixer-design.ts';
 import { activationNames } from './design-parts.ts';
-import type { MlpDesign } from './feed-forward-design.ts';
-import type { AttentionDesign } from './mixer-design.ts';
 
 /**
  * Fields of config.json that families do not read, although others do: what each may say because the design

@@ -1,9 +1,8 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { ConfigFields } from './config-fields.ts';
-import type { DecoderRow, Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
-import { kernelLength } from './design-parts.ts';
-import { mlpBias } from './llama-rows.ts';
-import { describeStateSpace, readStepLimits, type StateSpaceSizes } from './state-space.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import type { DecoderRow, Differences, ExpertsStyle, RowContext } from '../reading/decoder-row.ts';
+import { mlpBias } from '../reading/shared-differences.ts';
+import { describeStateSpace, readStateSpace, type StateSpaceFields } from './state-space.ts';
 
 /** Nemotron H and Mamba 2: layers of one block each. */
 
@@ -46,26 +45,24 @@ function readBlocks(fields: ConfigFields): readonly Block[] {
   return blocks;
 }
 
-/** Mamba's sizes have other names than in the families before. */
-function nemotronSizes(fields: ConfigFields): StateSpaceSizes {
-  const heads = fields.count('mamba_num_heads', 128);
-  const keyHeads = fields.count('n_groups', 8);
-  if (heads % keyHeads !== 0) throw fields.fault('n_groups', `a divisor of the ${heads} heads`);
-  const bias = fields.flag('use_bias', false);
-  return {
-    heads,
-    valueSize: fields.count('mamba_head_dim', 64),
-    keyHeads,
-    keySize: fields.count('ssm_state_size', 128),
-    length: kernelLength(fields, 'conv_kernel'),
-    kernelBias: fields.flag('use_conv_bias', true),
-    inputBias: bias,
-    outputBias: bias,
-    // transformers has no upper limit, and reads no other field for the lower one.
-    stepLimits: [fields.number('time_step_min', 0.001), Infinity],
-    epsilon: fields.number('layer_norm_epsilon'),
-  };
-}
+const NEMOTRON: StateSpaceFields = {
+  heads: ['mamba_num_heads', 128],
+  valueSize: 'mamba_head_dim',
+  keyHeads: ['n_groups', 8],
+  keySize: ['ssm_state_size', 128],
+  length: 'conv_kernel',
+  kernelBias: 'use_conv_bias',
+  bias: 'use_bias',
+  stepLimits: 'time_step_min',
+};
+
+const MAMBA2: StateSpaceFields = {
+  ...NEMOTRON,
+  heads: ['num_heads', 128],
+  valueSize: 'head_dim',
+  keySize: ['state_size', 128],
+  stepLimits: 'time_step_limit',
+};
 
 /** Experts without gates, beside one that every token uses. */
 function nemotronExperts(fields: ConfigFields): ExpertsStyle {
@@ -103,7 +100,10 @@ function nemotronH({ fields }: RowContext): Differences {
   const blocks = readBlocks(fields);
   fields.require('num_hidden_layers', blocks.length);
   const isSparse = blocks.includes('experts');
-  const stateSpace = blocks.includes('state-space') ? nemotronSizes(fields) : null;
+  const epsilon = fields.number('layer_norm_epsilon');
+  const stateSpace = blocks.includes('state-space')
+    ? readStateSpace(fields, NEMOTRON, { width: null, epsilon })
+    : null;
   const experts = isSparse ? nemotronExperts(fields) : null;
   if (!isSparse) fields.ignore(...NEMOTRON_EXPERTS);
   return {
@@ -136,25 +136,9 @@ function nemotronH({ fields }: RowContext): Differences {
 
 /** Mamba 2: state spaces only. */
 function mamba2({ fields, sizes }: RowContext): Differences {
-  const heads = fields.count('num_heads', 128);
   const width = fields.count('expand', 2) * sizes.hidden;
-  if (width % heads !== 0) throw fields.fault('num_heads', `a divisor of the width ${width}`);
-  fields.require('head_dim', width / heads);
-  const keyHeads = fields.count('n_groups', 8);
-  if (heads % keyHeads !== 0) throw fields.fault('n_groups', `a divisor of the ${heads} heads`);
-  const bias = fields.flag('use_bias', false);
-  const stateSpace: StateSpaceSizes = {
-    heads,
-    valueSize: width / heads,
-    keyHeads,
-    keySize: fields.count('state_size', 128),
-    length: kernelLength(fields, 'conv_kernel'),
-    kernelBias: fields.flag('use_conv_bias', true),
-    inputBias: bias,
-    outputBias: bias,
-    stepLimits: readStepLimits(fields, 'time_step_limit'),
-    epsilon: fields.number('layer_norm_epsilon'),
-  };
+  const epsilon = fields.number('layer_norm_epsilon');
+  const stateSpace = readStateSpace(fields, MAMBA2, { width, epsilon });
   return {
     names: { embedding: 'model.embeddings', finalNorm: 'model.norm_f', attentionNorm: 'norm' },
     norm: { kind: 'rms', epsilon: 'layer_norm_epsilon' },
@@ -195,6 +179,7 @@ export const NEMOTRON_ROWS: readonly DecoderRow[] = [
     modelTypes: ['nemotron_h'],
     defaults: {
       layer_norm_epsilon: 1e-5,
+      mamba_head_dim: 64,
       num_key_value_heads: 8,
       head_dim: 128,
       mlp_hidden_act: 'relu2',

@@ -1,7 +1,7 @@
-import type { ConfigFields } from './config-fields.ts';
-import { kernelLength, rmsNorm } from './design-parts.ts';
-import type { StateSpaceDesign } from './mixer-design.ts';
-import { type ProjectionDesign, type Weight, whole } from './weight-design.ts';
+import type { StateSpaceDesign } from '../../design/mixer-design.ts';
+import { type ProjectionDesign, type Weight, whole } from '../../design/weight-design.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import { kernelLength, rmsNorm } from '../reading/design-parts.ts';
 
 /** Sizes and flags of all state-space layers (Mamba 2) of a model. */
 export interface StateSpaceSizes {
@@ -18,42 +18,62 @@ export interface StateSpaceSizes {
   readonly epsilon: number;
 }
 
-/** The fields of Bamba, Granite 4 and Falcon H1. @throws ModelError */
-export function readMambaFields(
+type Counted = readonly [name: string, absent: number];
+
+/** The names that a family gives the fields of its state spaces. */
+export interface StateSpaceFields {
+  readonly heads: Counted;
+  /** The values of a head. */
+  readonly valueSize: string;
+  readonly keyHeads: Counted;
+  readonly keySize: Counted;
+  readonly length: string;
+  /** Null = there is always one. */
+  readonly kernelBias: string | null;
+  readonly bias: string;
+  /** Both limits, or the lower one where transformers reads no other. */
+  readonly stepLimits: 'time_step_limit' | 'time_step_min';
+}
+
+/**
+ * @param width of all heads together; null = only the field of a head's values says it
+ * @param words that the field of a head's values may have in place of a number
+ * @throws ModelError
+ */
+export function readStateSpace(
   fields: ConfigFields,
-  hidden: number,
-  epsilon: number,
-  given: number | null = null,
+  names: StateSpaceFields,
+  { width, epsilon, words = [] }: { width: number | null; epsilon: number; words?: readonly string[] },
 ): StateSpaceSizes {
-  const heads = fields.count('mamba_n_heads', 128);
-  const expanded = fields.count('mamba_expand', 2) * hidden;
-  const width = given ?? expanded;
-  if (width % heads !== 0) throw fields.fault('mamba_n_heads', `a divisor of the width ${width}`);
-  fields.require('mamba_d_head', width / heads, ...AUTOMATIC);
-  const bias = fields.flag('mamba_proj_bias', false);
-  const keyHeads = fields.count('mamba_n_groups', 1);
-  if (heads % keyHeads !== 0) throw fields.fault('mamba_n_groups', `a divisor of the ${heads} heads`);
+  const heads = fields.count(...names.heads);
+  if (width !== null && width % heads !== 0)
+    throw fields.fault(names.heads[0], `a divisor of the width ${width}`);
+  if (width !== null) fields.require(names.valueSize, width / heads, ...words);
+  const keyHeads = fields.count(...names.keyHeads);
+  if (heads % keyHeads !== 0) throw fields.fault(names.keyHeads[0], `a divisor of the ${heads} heads`);
+  const bias = fields.flag(names.bias, false);
   return {
     heads,
-    valueSize: width / heads,
+    valueSize: width === null ? fields.count(names.valueSize) : width / heads,
     keyHeads,
-    keySize: fields.count('mamba_d_state', 256),
-    length: kernelLength(fields, 'mamba_d_conv'),
-    kernelBias: fields.flag('mamba_conv_bias', true),
+    keySize: fields.count(...names.keySize),
+    length: kernelLength(fields, names.length),
+    kernelBias: names.kernelBias === null || fields.flag(names.kernelBias, true),
     inputBias: bias,
     outputBias: bias,
-    stepLimits: readStepLimits(fields, 'time_step_limit'),
+    stepLimits:
+      names.stepLimits === 'time_step_limit'
+        ? readStepLimits(fields, names.stepLimits)
+        : [fields.number(names.stepLimits, 0.001), Infinity],
     epsilon,
   };
 }
-
-const AUTOMATIC = ['auto'];
 
 /** Infinity as transformers 5 writes it. */
 const ENDLESS = 'Infinity';
 
 /** The least and the largest step: two numbers. @throws ModelError */
-export function readStepLimits(fields: ConfigFields, name: string): readonly [min: number, max: number] {
+function readStepLimits(fields: ConfigFields, name: string): readonly [min: number, max: number] {
   const value = fields.value(name);
   if (value === undefined) return [0, Infinity];
   const [min, max, ...others] = Array.isArray(value) ? value.map(numberOf) : [];

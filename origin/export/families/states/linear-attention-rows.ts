@@ -1,36 +1,22 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { ConfigFields } from './config-fields.ts';
-import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from './decoder-row.ts';
+import type { LinearAttentionDesign, RecurrenceShape } from '../../design/mixer-design.ts';
+import { type ProjectionDesign, whole } from '../../design/weight-design.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from '../reading/decoder-row.ts';
 import {
   chosenRows,
   interleaved,
   kernelLength,
   projection,
-  readLayerTypes,
+  readAttendingLayers,
   rmsNorm,
-} from './design-parts.ts';
-import { ROUTER_TRAINING, separate, withDenseLayers } from './expert-rows.ts';
-import { attentionBias, NORMS_AFTER } from './llama-rows.ts';
-import type { LinearAttentionDesign, RecurrenceShape } from './mixer-design.ts';
-import { type ProjectionDesign, whole } from './weight-design.ts';
+} from '../reading/design-parts.ts';
+import { gatedShared, ROUTER_TRAINING, separate, withDenseLayers } from '../reading/expert-styles.ts';
+import { attentionBias, NORMS_AFTER } from '../reading/shared-differences.ts';
 
 /** Families with gated delta networks in place of attention in most layers. */
 
-const FULL = 'full_attention';
 const LINEAR = 'linear_attention';
-
-/** For each layer, whether it attends: from layer_types, else as `absent` says. */
-function attendingLayers(
-  fields: ConfigFields,
-  { layers }: Sizes,
-  absent: (layer: number) => boolean,
-): boolean[] {
-  const types = readLayerTypes(fields, layers, [FULL, LINEAR]);
-  if (types?.includes(FULL) === false) throw fields.fault('layer_types', `a layer of ${FULL}`);
-  return Array.from({ length: layers }, (_, layer) =>
-    types === null ? absent(layer) : types[layer] === FULL,
-  );
-}
 
 /** Sizes that are absent follow from the others in OLMo Hybrid; Qwen's have other defaults. */
 function readShape(fields: ConfigFields, { heads: attentionHeads, hidden }: Sizes): RecurrenceShape {
@@ -97,7 +83,7 @@ function qwen(
   { fields, sizes }: RowContext,
   inputs: (layer: string, shape: RecurrenceShape) => Inputs,
 ): Differences & { readonly layer: (index: number) => LayerDifferences } {
-  const attends = attendingLayers(fields, sizes, everyNth(fields, sizes));
+  const attends = readAttendingLayers(fields, sizes.layers, LINEAR, everyNth(fields, sizes));
   const shape = readShape(fields, sizes);
   const length = kernelLength(fields, 'linear_conv_kernel_dim');
   // The convolution has the activation of the MLP.
@@ -136,9 +122,10 @@ function qwen(
 /** OLMo Hybrid: norms before linear attention, but after attention as in OLMo 3. */
 function olmoHybrid({ fields, sizes }: RowContext): Differences {
   const { layers } = sizes;
-  const attends = attendingLayers(
+  const attends = readAttendingLayers(
     fields,
-    sizes,
+    layers,
+    LINEAR,
     (layer) => layer % 4 === 3 || (layers < 4 && layer === layers - 1),
   );
   const shape = readShape(fields, sizes);
@@ -198,11 +185,7 @@ const QWEN_DEFAULTS = {
 const sharedExperts = (fields: ConfigFields, normalized: boolean) => ({
   ...separate(fields, 'moe_intermediate_size'),
   ...(normalized && { normalized }),
-  shared: {
-    name: 'mlp.shared_expert',
-    width: fields.count('shared_expert_intermediate_size'),
-    gate: 'mlp.shared_expert_gate',
-  },
+  shared: gatedShared(fields),
 });
 
 /** Layers that predict further tokens are not served. The state is always in float32. */

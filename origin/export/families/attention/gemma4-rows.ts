@@ -1,5 +1,6 @@
-import type { ConfigFields } from './config-fields.ts';
-import type { TokenInputDesign, TokenInputsDesign } from './decoder-design.ts';
+import type { TokenInputDesign, TokenInputsDesign } from '../../design/decoder-design.ts';
+import { whole } from '../../design/weight-design.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
 import type {
   DecoderRow,
   Differences,
@@ -7,10 +8,9 @@ import type {
   LayerDifferences,
   RowContext,
   Sizes,
-} from './decoder-row.ts';
-import { projection, readSlidingLayers, rmsNorm } from './design-parts.ts';
+} from '../reading/decoder-row.ts';
+import { projection, readSlidingLayers, rmsNorm } from '../reading/design-parts.ts';
 import { NORMS_AROUND } from './gemma-rows.ts';
-import { whole } from './weight-design.ts';
 
 /** Gemma 4: heads of two sizes, layers that read the KV of earlier ones, vectors of each token by layer. */
 

@@ -1,5 +1,5 @@
-import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
-import { everyNthFull } from './windows.ts';
+import type { DecoderRow, Differences, RowContext } from '../reading/decoder-row.ts';
+import { everyNthFull } from '../reading/windows.ts';
 
 /** Gemma: norms with 1 + w, and embeddings multiplied by the root of their width. */
 

@@ -1,6 +1,6 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { ConfigFields } from './config-fields.ts';
-import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import type { DecoderRow, Differences, RowContext } from '../reading/decoder-row.ts';
 import {
   correctedExperts,
   DEEPSEEK_TRAINING,
@@ -8,9 +8,9 @@ import {
   MIXTRAL_EXPERTS,
   ROUTER_TRAINING,
   separate,
-} from './expert-rows.ts';
-import { attentionBias, HUNYUAN_FAMILY } from './llama-rows.ts';
-import { byLayer, everywhere } from './windows.ts';
+} from '../reading/expert-styles.ts';
+import { attentionBias, HUNYUAN_FAMILY, hunyuan } from '../reading/shared-differences.ts';
+import { byLayer, everywhere } from '../reading/windows.ts';
 
 /** Families with ordinary attention whose experts are not chosen by the best probabilities only. */
 
@@ -203,11 +203,7 @@ export const ROUTED_ROWS: readonly DecoderRow[] = [
       ] as const)
         fields.require(name, value, Array<number>(sizes.layers).fill(value));
       return {
-        biases: attentionBias(fields),
-        names: { queryNorm: 'self_attn.query_layernorm', keyNorm: 'self_attn.key_layernorm' },
-        headNorm: { over: 'head' },
-        attention: { normPlace: 'after-rotary' },
-        rotary: { growing: true },
+        ...hunyuan(fields),
         experts: {
           ...separate(fields, 'intermediate_size', true),
           counts: { experts: 'num_experts', active: sameInLayers(row, 'moe_topk') },

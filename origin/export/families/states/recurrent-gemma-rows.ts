@@ -1,8 +1,8 @@
-import type { ConfigFields } from './config-fields.ts';
-import type { DecoderRow, Differences, RowContext, Sizes } from './decoder-row.ts';
-import { kernelLength, projection } from './design-parts.ts';
-import type { LinearRecurrenceDesign } from './mixer-design.ts';
-import { type ProjectionDesign, whole } from './weight-design.ts';
+import type { LinearRecurrenceDesign } from '../../design/mixer-design.ts';
+import { type ProjectionDesign, whole } from '../../design/weight-design.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import type { DecoderRow, Differences, RowContext, Sizes } from '../reading/decoder-row.ts';
+import { kernelLength, projection } from '../reading/design-parts.ts';
 
 /** Recurrent Gemma: gated linear recurrences in most layers, attention to a window in the others. */
 

@@ -1,6 +1,9 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
+import { attentionsOf, type DecoderDesign, type LayerDesign } from '../../design/decoder-design.ts';
+import type { Activation, MlpDesign } from '../../design/feed-forward-design.ts';
+import type { AttentionDesign, HeadNormDesign, MixerDesign } from '../../design/mixer-design.ts';
+import { type NormDesign, type ProjectionDesign, type RowRange, whole } from '../../design/weight-design.ts';
 import type { ConfigFields } from './config-fields.ts';
-import { attentionsOf, type DecoderDesign, type LayerDesign } from './decoder-design.ts';
 import {
   type Biases,
   type DecoderRow,
@@ -12,12 +15,9 @@ import {
   SIZE_FIELDS,
   type Sizes,
 } from './decoder-row.ts';
+import { describeExperts } from './describe-experts.ts';
 import { chosenRows, interleaved, projection, readActivation } from './design-parts.ts';
-import { describeExperts } from './experts.ts';
-import type { Activation, MlpDesign } from './feed-forward-design.ts';
-import type { AttentionDesign, HeadNormDesign, MixerDesign } from './mixer-design.ts';
 import { readRotary } from './rotary.ts';
-import { type NormDesign, type ProjectionDesign, type RowRange, whole } from './weight-design.ts';
 
 /** Turns a row of the table into the design of a decoder. */
 

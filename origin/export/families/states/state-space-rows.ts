@@ -1,9 +1,15 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { ConfigFields } from './config-fields.ts';
-import type { DecoderRow, Differences, ExpertsStyle, RowContext, Sizes } from './decoder-row.ts';
-import { attentionBias, graniteFactors, mlpBias } from './llama-rows.ts';
-import type { StateSpaceDesign } from './mixer-design.ts';
-import { describeStateSpace, readMambaFields } from './state-space.ts';
+import type { StateSpaceDesign } from '../../design/mixer-design.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import type { DecoderRow, Differences, RowContext, Sizes } from '../reading/decoder-row.ts';
+import { GRANITE_EXPERTS } from '../reading/expert-styles.ts';
+import { attentionBias, graniteFactors, mlpBias } from '../reading/shared-differences.ts';
+import {
+  describeStateSpace,
+  readStateSpace,
+  type StateSpaceFields,
+  type StateSpaceSizes,
+} from './state-space.ts';
 
 /** Families with state spaces (Mamba 2) in place of attention in most layers, or beside it. */
 
@@ -25,20 +31,35 @@ function attendingLayers(fields: ConfigFields, { layers }: Sizes): boolean[] {
 /** A state space in the layers that do not attend. */
 function mambaLayers({ fields, sizes }: RowContext, attends: readonly boolean[]): Pick<Differences, 'layer'> {
   if (!attends.includes(false)) {
-    fields.ignore(...MAMBA_FIELDS);
+    fields.ignore('mamba_expand', ...MAMBA_NAMES);
     return {};
   }
-  const stateSpace = readMambaFields(fields, sizes.hidden, fields.number('rms_norm_eps'));
+  const stateSpace = readMamba(fields, sizes);
   return {
     layer: (index) =>
       attends[index] ? {} : { mixer: describeStateSpace(`model.layers.${index}.mamba`, stateSpace) },
   };
 }
 
-const MAMBA_FIELDS = words(`
-  mamba_n_heads mamba_d_head mamba_n_groups mamba_d_state mamba_d_conv mamba_expand mamba_conv_bias
-  mamba_proj_bias time_step_limit
-`);
+const MAMBA = {
+  heads: ['mamba_n_heads', 128],
+  valueSize: 'mamba_d_head',
+  keyHeads: ['mamba_n_groups', 1],
+  keySize: ['mamba_d_state', 256],
+  length: 'mamba_d_conv',
+  kernelBias: 'mamba_conv_bias',
+  bias: 'mamba_proj_bias',
+  stepLimits: 'time_step_limit',
+} as const satisfies StateSpaceFields;
+
+const MAMBA_NAMES = Object.values(MAMBA).map((field) => (typeof field === 'string' ? field : field[0]));
+
+/** @param given the width, if a field of its own says it */
+function readMamba(fields: ConfigFields, { hidden }: Sizes, given: number | null = null): StateSpaceSizes {
+  const expanded = fields.count('mamba_expand', 2) * hidden;
+  const epsilon = fields.number('rms_norm_eps');
+  return readStateSpace(fields, MAMBA, { width: given ?? expanded, epsilon, words: ['auto'] });
+}
 
 const ROTARY_FIELDS = ['rope_theta', 'rope_scaling', 'rope_parameters'];
 
@@ -52,18 +73,6 @@ function graniteRotary(fields: ConfigFields): Pick<Differences, 'rotary'> {
   return { rotary: null };
 }
 
-/** Beside the MLP of every layer. */
-const GRANITE_EXPERTS: ExpertsStyle = {
-  width: 'intermediate_size',
-  normalized: true,
-  router: 'block_sparse_moe.router.layer',
-  matrices: {
-    stacks: { gateUp: 'block_sparse_moe.input_linear.weight', down: 'block_sparse_moe.output_linear.weight' },
-    clipped: null,
-  },
-  shared: 'mlp',
-};
-
 function granite(row: RowContext): Differences {
   const { fields, sizes } = row;
   const isSparse = fields.number('num_local_experts') > 0;
@@ -72,7 +81,7 @@ function granite(row: RowContext): Differences {
     biases: attentionBias(fields),
     names: { gateUp: 'shared_mlp.input_linear', down: 'shared_mlp.output_linear' },
     mlp: 'fused',
-    experts: isSparse ? GRANITE_EXPERTS : null,
+    experts: isSparse ? { ...GRANITE_EXPERTS, shared: 'mlp' } : null,
     ...graniteRotary(fields),
     ...graniteFactors(row),
     ...mambaLayers(row, attendingLayers(fields, sizes)),
@@ -111,7 +120,7 @@ function readMultipliers(fields: ConfigFields, name: string, count: number): rea
 /** Attention and a state space in every layer. */
 function falconLayers({ fields, sizes }: RowContext): Pick<Differences, 'layer'> {
   const width = fields.has('mamba_d_ssm') ? fields.count('mamba_d_ssm') : null;
-  const read = readMambaFields(fields, sizes.hidden, fields.number('rms_norm_eps'), width);
+  const read = readMamba(fields, sizes, width);
   const stateSpace = { ...read, outputBias: fields.flag('projectors_bias', false) };
   const [gate, value, key, query, step] = readMultipliers(fields, 'ssm_multipliers', 5);
   const multipliers = {

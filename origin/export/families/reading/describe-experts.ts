@@ -1,8 +1,8 @@
+import type { Activation, ExpertsDesign, MlpDesign, RouterDesign } from '../../design/feed-forward-design.ts';
+import { type ProjectionDesign, whole } from '../../design/weight-design.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { ExpertsStyle } from './decoder-row.ts';
 import { projection } from './design-parts.ts';
-import type { Activation, ExpertsDesign, MlpDesign, RouterDesign } from './feed-forward-design.ts';
-import { type ProjectionDesign, whole } from './weight-design.ts';
 
 /** Describes the experts of a layer. @throws ModelError */
 export function describeExperts(

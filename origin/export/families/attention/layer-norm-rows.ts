@@ -1,7 +1,7 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { DecoderRow, Differences, RowContext } from './decoder-row.ts';
-import { attentionBias } from './llama-rows.ts';
-import { byLayer, everywhere } from './windows.ts';
+import type { DecoderRow, Differences, RowContext } from '../reading/decoder-row.ts';
+import { attentionBias, mlpBias } from '../reading/shared-differences.ts';
+import { byLayer, everywhere } from '../reading/windows.ts';
 
 /** Families with rotary positions and LayerNorm. */
 
@@ -86,7 +86,7 @@ export const LAYER_NORM_ROWS: readonly DecoderRow[] = [
     modelTypes: ['nemotron'],
     defaults: { norm_eps: 1e-5, hidden_act: 'relu2' },
     differences: ({ fields }) => ({
-      biases: { ...attentionBias(fields), mlp: fields.flag('mlp_bias', false) },
+      biases: { ...attentionBias(fields), ...mlpBias(fields) },
       norm: { kind: 'layer', epsilon: 'norm_eps', weightOffset: 1, biased: true },
       mlp: 'plain',
       rotary: { partial: 0.5 },

@@ -1,7 +1,7 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
+import type { Activation, MlpDesign } from '../../design/feed-forward-design.ts';
+import { type NormDesign, type ProjectionDesign, type RowRange, whole } from '../../design/weight-design.ts';
 import type { ConfigFields } from './config-fields.ts';
-import type { Activation, MlpDesign } from './feed-forward-design.ts';
-import { type NormDesign, type ProjectionDesign, type RowRange, whole } from './weight-design.ts';
 
 /** The fields of config.json that many families share. */
 
@@ -89,6 +89,27 @@ export function readLayerTypes(
     throw new ModelError(`config.json: layer_types has ${unknown}; supported are ${supported.join(', ')}`);
   if (types.length === layers) return types;
   throw fields.fault('layer_types', `${layers} types`);
+}
+
+const FULL = 'full_attention';
+
+/**
+ * For each layer, whether it attends: from layer_types, else as `absent` says.
+ * @param other the type of layers that do not
+ * @throws ModelError if none attends
+ */
+export function readAttendingLayers(
+  fields: ConfigFields,
+  layers: number,
+  other: string,
+  absent: (layer: number) => boolean,
+): readonly boolean[] {
+  const types = readLayerTypes(fields, layers, [FULL, other]);
+  const attends = Array.from({ length: layers }, (_, layer) =>
+    types === null ? absent(layer) : types[layer] === FULL,
+  );
+  if (attends.includes(true)) return attends;
+  throw fields.fault('layer_types', `a layer of ${FULL}`);
 }
 
 /** Positions that a convolution reads. A window of no positions is no state. */

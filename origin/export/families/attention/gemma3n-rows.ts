@@ -1,9 +1,9 @@
-import type { ConfigFields } from './config-fields.ts';
-import type { AltUpDesign, DecoderDesign, LowRankDesign } from './decoder-design.ts';
-import type { DecoderRow, Differences, LayerDifferences, RowContext } from './decoder-row.ts';
-import { projection, readSlidingLayers, rmsNorm } from './design-parts.ts';
+import type { AltUpDesign, DecoderDesign, LowRankDesign } from '../../design/decoder-design.ts';
+import { whole } from '../../design/weight-design.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import type { DecoderRow, Differences, LayerDifferences, RowContext } from '../reading/decoder-row.ts';
+import { projection, readSlidingLayers, rmsNorm } from '../reading/design-parts.ts';
 import { GEMMA_BLOCK, sharedLayers, tokenInput, tokenInputs } from './gemma4-rows.ts';
-import { whole } from './weight-design.ts';
 
 /** Gemma 3n: several streams, of which layers compute one; few gates of early layers pass. */
 

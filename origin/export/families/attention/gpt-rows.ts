@@ -1,8 +1,8 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { DecoderRow, Differences, NormStyle, RowContext } from './decoder-row.ts';
-import { projection } from './design-parts.ts';
-import { attentionBias } from './llama-rows.ts';
-import { whole } from './weight-design.ts';
+import { whole } from '../../design/weight-design.ts';
+import type { DecoderRow, Differences, NormStyle, RowContext } from '../reading/decoder-row.ts';
+import { projection } from '../reading/design-parts.ts';
+import { attentionBias } from '../reading/shared-differences.ts';
 
 /** GPT-2 and its descendants: LayerNorm with bias, MLP without gate. */
 

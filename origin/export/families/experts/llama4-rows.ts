@@ -1,8 +1,14 @@
-import type { ConfigFields } from './config-fields.ts';
-import type { DecoderRow, Differences, ExpertsStyle, LayerDifferences, RowContext } from './decoder-row.ts';
-import { readLayerTypes } from './design-parts.ts';
-import { ROUTER_TRAINING } from './expert-rows.ts';
-import type { HeadNormDesign } from './mixer-design.ts';
+import type { HeadNormDesign } from '../../design/mixer-design.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import type {
+  DecoderRow,
+  Differences,
+  ExpertsStyle,
+  LayerDifferences,
+  RowContext,
+} from '../reading/decoder-row.ts';
+import { readLayerTypes } from '../reading/design-parts.ts';
+import { ROUTER_TRAINING } from '../reading/expert-styles.ts';
 
 /** Llama 4: attention within chunks, layers without rotary positions, experts whose inputs are scaled. */
 

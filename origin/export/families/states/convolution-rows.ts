@@ -1,20 +1,9 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { ConfigFields } from './config-fields.ts';
-import type { DecoderRow, Differences, ExpertsStyle, RowContext, Sizes } from './decoder-row.ts';
-import { kernelLength, projection, readLayerTypes } from './design-parts.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import type { DecoderRow, Differences, ExpertsStyle, RowContext } from '../reading/decoder-row.ts';
+import { kernelLength, projection, readAttendingLayers } from '../reading/design-parts.ts';
 
 /** Families with convolutions in place of attention in most layers. */
-
-const FULL = 'full_attention';
-
-/** For each layer, whether it attends: from layer_types, else from the indices of those that do. */
-function attendingLayers(fields: ConfigFields, { layers }: Sizes): boolean[] {
-  const indices = fields.has('full_attn_idxs') ? fields.numbers('full_attn_idxs') : null;
-  const types = readLayerTypes(fields, layers, [FULL, 'conv']);
-  return Array.from({ length: layers }, (_, layer) =>
-    types === null ? (indices?.includes(layer) ?? true) : types[layer] === FULL,
-  );
-}
 
 /** The width of the MLP: two thirds of the field, rounded up, unless it says the width itself. */
 function feedForwardWidth(fields: ConfigFields): number {
@@ -30,8 +19,13 @@ function feedForwardWidth(fields: ConfigFields): number {
 
 /** What LFM2 has with and without experts. */
 function lfm2({ fields, sizes }: RowContext): Differences {
-  const attends = attendingLayers(fields, sizes);
-  if (!attends.includes(true)) throw fields.fault('layer_types', `a layer of ${FULL}`);
+  const listed = fields.has('full_attn_idxs') ? fields.numbers('full_attn_idxs') : null;
+  const attends = readAttendingLayers(
+    fields,
+    sizes.layers,
+    'conv',
+    (layer) => listed?.includes(layer) ?? true,
+  );
   const bias = fields.flag('conv_bias', false);
   const length = kernelLength(fields, 'conv_L_cache', 3);
   // Other names of what transformers takes from the fields of every family.

@@ -1,6 +1,6 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
+import type { RotaryDesign } from '../../design/mixer-design.ts';
 import { ConfigFields } from './config-fields.ts';
-import type { RotaryDesign } from './mixer-design.ts';
 
 /** Rotary positions as transformers' modeling_rope_utils computes them, in single precision. */
 

@@ -1,14 +1,13 @@
 import { words } from '@continuo/shared/field-names.ts';
-import type { ConfigFields } from './config-fields.ts';
-import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from './decoder-row.ts';
-import { projection, readLayerTypes, rmsNorm } from './design-parts.ts';
-import { latent } from './latent-rows.ts';
-import type { LinearAttentionDesign } from './mixer-design.ts';
-import { whole } from './weight-design.ts';
+import type { LinearAttentionDesign } from '../../design/mixer-design.ts';
+import { whole } from '../../design/weight-design.ts';
+import type { ConfigFields } from '../reading/config-fields.ts';
+import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from '../reading/decoder-row.ts';
+import { projection, readAttendingLayers, rmsNorm } from '../reading/design-parts.ts';
+import { MIXTRAL_EXPERTS } from '../reading/expert-styles.ts';
+import { latent } from '../reading/latent.ts';
 
 /** Kimi Linear: delta networks with a decay for each value of a key, and latent attention. */
-
-const [FULL, LINEAR] = ['full_attention', 'linear_attention'];
 
 /** A field that transformers 5 names otherwise. */
 function either<T>(fields: ConfigFields, name: string, other: string, read: (name: string) => T): T {
@@ -17,28 +16,22 @@ function either<T>(fields: ConfigFields, name: string, other: string, read: (nam
   return value;
 }
 
-/** For each layer, whether it attends. Published files count layers from 1, in linear_attn_config. */
-function attendingLayers(fields: ConfigFields, { layers }: Sizes): readonly boolean[] {
+/** Without layer_types, whether a layer attends: published files count layers from 1, in two lists. */
+function listedLayers(fields: ConfigFields, { layers }: Sizes): (layer: number) => boolean {
   const listed = fields.inner('linear_attn_config');
-  const types = readLayerTypes(fields, layers, [FULL!, LINEAR!]);
-  const hasLists = listed?.has('full_attn_layers') === true && listed.has('kda_layers');
-  const full = hasLists ? listed.numbers('full_attn_layers') : [];
-  const linear = hasLists ? listed.numbers('kda_layers') : [];
-  if (!hasLists) listed?.ignore('full_attn_layers', 'kda_layers');
-  const attends = Array.from({ length: layers }, (_, layer) =>
-    types !== null
-      ? types[layer] === FULL
-      : hasLists
-        ? full.includes(layer + 1)
-        : layer > 0 && layer % 4 === 0,
-  );
+  if (listed?.has('full_attn_layers') !== true || !listed.has('kda_layers')) {
+    listed?.ignore('full_attn_layers', 'kda_layers');
+    return (layer) => layer > 0 && layer % 4 === 0;
+  }
+  const [full, linear] = [listed.numbers('full_attn_layers'), listed.numbers('kda_layers')];
+  const attends = (layer: number) => full.includes(layer + 1);
   const isComplete =
-    types !== null ||
-    !hasLists ||
-    (full.length + linear.length === layers &&
-      attends.every((one, layer) => one !== linear.includes(layer + 1)));
-  if (!isComplete) throw fields.fault('linear_attn_config', `each of ${layers} layers in one list`);
-  return attends;
+    full.length + linear.length === layers &&
+    Array.from({ length: layers }, (_, layer) => attends(layer) !== linear.includes(layer + 1)).every(
+      Boolean,
+    );
+  if (isComplete || fields.has('layer_types')) return attends;
+  throw fields.fault('linear_attn_config', `each of ${layers} layers in one list`);
 }
 
 type DeltaSizes = Pick<LinearAttentionDesign, 'heads' | 'keySize'> & { readonly length: number };
@@ -97,10 +90,10 @@ function experts(fields: ConfigFields): NonNullable<Differences['experts']> {
   const number = fields.has('num_experts') ? 'num_experts' : 'num_local_experts';
   const width = fields.count('moe_intermediate_size');
   return {
+    ...MIXTRAL_EXPERTS,
     width: 'moe_intermediate_size',
     counts: { experts: number, active },
     normalized,
-    router: 'block_sparse_moe.gate',
     routing: {
       scores: 'sigmoid',
       groups: { count: groups, chosen: fields.count('topk_group'), best: 2 },
@@ -108,13 +101,6 @@ function experts(fields: ConfigFields): NonNullable<Differences['experts']> {
       scale: fields.number('routed_scaling_factor'),
     },
     correction: 'block_sparse_moe.gate.e_score_correction_bias',
-    matrices: {
-      of: (expert) => ({
-        gate: `block_sparse_moe.experts.${expert}.w1`,
-        up: `block_sparse_moe.experts.${expert}.w3`,
-        down: `block_sparse_moe.experts.${expert}.w2`,
-      }),
-    },
     shared: { name: 'block_sparse_moe.shared_experts', width: width * shared },
   };
 }
@@ -131,8 +117,7 @@ function sparseLayers(fields: ConfigFields): (layer: number) => boolean {
 
 function kimiLinear(row: RowContext): Differences {
   const { fields, sizes } = row;
-  const attends = attendingLayers(fields, sizes);
-  if (!attends.includes(true)) throw fields.fault('layer_types', `a layer of ${FULL}`);
+  const attends = readAttendingLayers(fields, sizes.layers, 'linear_attention', listedLayers(fields, sizes));
   const shape = deltaSizes(fields);
   const epsilon = fields.number('rms_norm_eps');
   const isSparse = sparseLayers(fields);
