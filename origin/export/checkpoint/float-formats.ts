@@ -19,6 +19,8 @@ type Decode = (bytes: Uint8Array) => Float32Array;
 
 /** Decoders by safetensors dtype. The bytes begin at a multiple of 8 in their buffer. */
 export const DECODERS: Readonly<Record<string, Decode>> = {
+  F64: ({ buffer, byteOffset, length }) =>
+    Float32Array.from(new Float64Array(buffer, byteOffset, length / 8)),
   F32: ({ buffer, byteOffset, length }) => new Float32Array(buffer, byteOffset, length / 4),
   F16: ({ buffer, byteOffset, length }) =>
     lookUp(new Uint16Array(buffer, byteOffset, length / 2), FLOAT16_VALUES),

@@ -6,7 +6,13 @@ import { ModelError, readModelJson } from '@continuo/origin/model/config/model-j
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { words } from '@continuo/shared/field-names.ts';
 import * as z from 'zod';
-import { type Checkpoint, type CheckpointFile, type CheckpointTensor, columnsOf } from './checkpoint.ts';
+import {
+  type Checkpoint,
+  type CheckpointFile,
+  type CheckpointTensor,
+  columnsOf,
+  rowsOf,
+} from './checkpoint.ts';
 import { DECODERS } from './float-formats.ts';
 import { readHeader, type StoredTensor } from './safetensors-header.ts';
 
@@ -16,8 +22,11 @@ export const SAFETENSORS_INDEX = 'model.safetensors.index.json';
 /** Pickled weights, and not the state of a training beside them. */
 export const PICKLED_WEIGHTS =
   /^(?!(?:.*\/)?(?:training_args|optimizer|scheduler|scaler|rng_state)).*\.(?:bin|pt|pth|ckpt)$/;
-/** Scales of float8 weights in blocks, as DeepSeek and Qwen publish them. */
-const BLOCK_SCALES = '_scale_inv';
+/**
+ * Endings of the names of a float8 weight's scales: DeepSeek's and Qwen's, one for each block; others', one
+ * for each row or one for all. Both multiply.
+ */
+const SCALES = ['_scale_inv', '_scale'];
 
 /** Files of a published model that a model directory keeps. */
 const KEPT_FILES = words(`
@@ -30,7 +39,11 @@ const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
 
 const quantizationSchema = z.object({
   quantization_config: z
-    .object({ quant_method: z.string().optional(), weight_block_size: z.array(z.int().positive()).nullish() })
+    .object({
+      quant_method: z.string().optional(),
+      weight_block_size: z.array(z.int().positive()).nullish(),
+      format: z.string().optional(),
+    })
     .nullish(),
 });
 
@@ -154,10 +167,11 @@ function float8BlockSize(config: Readonly<Record<string, unknown>>): readonly nu
   const parsed = quantizationSchema.safeParse(config);
   if (!parsed.success) throw new ModelError('config.json: quantization_config is not understood');
   const quantization = parsed.data.quantization_config ?? {};
-  const { quant_method: method = 'fp8', weight_block_size: block } = quantization;
-  if (method === 'fp8') return block ?? [128, 128];
+  const { quant_method: method = 'fp8', weight_block_size: block, format } = quantization;
+  const isFloat8 = method === 'fp8' || (method === 'compressed-tensors' && format === 'float-quantized');
+  if (isFloat8) return block ?? [128, 128];
   throw new ModelError(
-    `config.json: quantization_config.quant_method is ${JSON.stringify(method)}; supported is "fp8"; take the model before it was quantized`,
+    `config.json: quantization_config.quant_method is ${JSON.stringify(method)}; supported is "fp8", and "compressed-tensors" of the format "float-quantized"; take the model before it was quantized`,
   );
 }
 
@@ -167,8 +181,8 @@ class SafetensorsCheckpoint implements Checkpoint {
   readonly tensors: ReadonlyMap<string, CheckpointTensor>;
   readonly #weights: Weights;
   readonly #scaleBlock: readonly number[];
-  /** Block scales by the name of their weight. */
-  readonly #scales = new Map<string, Float32Array>();
+  /** By the name of their weight. */
+  readonly #scales = new Map<string, Scales>();
 
   constructor(
     directory: string,
@@ -219,33 +233,41 @@ class SafetensorsCheckpoint implements Checkpoint {
   }
 
   #isScale(name: string): boolean {
-    if (!name.endsWith(BLOCK_SCALES)) return false;
-    return this.#weights.tensors.get(name.slice(0, -BLOCK_SCALES.length))?.dtype === 'F8_E4M3';
+    const owners = SCALES.flatMap((ending) => (name.endsWith(ending) ? name.slice(0, -ending.length) : []));
+    return owners.some((owner) => this.#weights.tensors.get(owner)?.dtype === 'F8_E4M3');
   }
 
   async #applyScales(name: string, values: Float32Array, first: number, columns: number): Promise<void> {
     const scales = this.#scales.get(name) ?? (await this.#readScales(name, columns));
     this.#scales.set(name, scales);
-    const [blockRows = 1, blockColumns = 1] = this.#scaleBlock;
-    const across = Math.ceil(columns / blockColumns);
+    const across = Math.ceil(columns / scales.columns);
     for (let i = 0; i < values.length; i++) {
-      const row = first + Math.floor(i / columns);
-      values[i]! *= scales[Math.floor(row / blockRows) * across + Math.floor((i % columns) / blockColumns)]!;
+      const down = Math.floor((first + Math.floor(i / columns)) / scales.rows);
+      values[i]! *= scales.values[down * across + Math.floor((i % columns) / scales.columns)]!;
     }
   }
 
-  async #readScales(name: string, columns: number): Promise<Float32Array> {
-    const stored = this.#weights.tensors.get(name + BLOCK_SCALES);
+  async #readScales(name: string, columns: number): Promise<Scales> {
+    const stored = SCALES.flatMap((ending) => this.#weights.tensors.get(name + ending) ?? [])[0];
     if (stored === undefined) {
-      throw new ModelError(`${this.source}: tensor ${name} is F8_E4M3 without ${name}${BLOCK_SCALES}`);
+      throw new ModelError(`${this.source}: tensor ${name} is F8_E4M3 without ${name}${SCALES[0]}`);
     }
     const rows = this.#weights.tensors.get(name)!.bytes / columns;
     const [blockRows = 1, blockColumns = 1] = this.#scaleBlock;
-    const needed = [Math.ceil(rows / blockRows), Math.ceil(columns / blockColumns)];
-    if (stored.shape.join() !== needed.join()) {
-      const shapes = `[${stored.shape.join(', ')}], but blocks of [${this.#scaleBlock.join(', ')}] need [${needed.join(', ')}]`;
-      throw new ModelError(`${stored.file}: tensor ${stored.name} is ${shapes}`);
-    }
-    return this.readRows(stored.name, 0, needed[0]!);
+    const blocks = [Math.ceil(rows / blockRows), Math.ceil(columns / blockColumns)];
+    const shape = stored.shape.join();
+    const values = await this.readRows(stored.name, 0, rowsOf(stored));
+    if (shape === blocks.join()) return { rows: blockRows, columns: blockColumns, values };
+    if (values.length === 1) return { rows, columns, values };
+    if (shape === `${rows},1` || shape === `${rows}`) return { rows: 1, columns, values };
+    const shapes = `[${stored.shape.join(', ')}], but blocks of [${this.#scaleBlock.join(', ')}] need [${blocks.join(', ')}]`;
+    throw new ModelError(`${stored.file}: tensor ${stored.name} is ${shapes}`);
   }
+}
+
+/** Scales of a float8 weight, and how many of its rows and columns share one. */
+interface Scales {
+  readonly rows: number;
+  readonly columns: number;
+  readonly values: Float32Array;
 }

@@ -7,6 +7,8 @@ import { openCheckpoint } from '../../../origin/export/open-checkpoint.ts';
 import { randomFrom } from '../../support/random.ts';
 import { writeJson } from '../../support/synthetic/synthetic-model.ts';
 import { temporaryDirectory } from '../model/synthetic-runner.ts';
+import { CASES } from './family-cases.ts';
+import { hashedCheckpoint } from './hashed-checkpoint.ts';
 import { safetensorsBytes, type WrittenTensors, writeLlama } from './written-checkpoint.ts';
 
 const QUERY = 'model.layers.1.self_attn.q_proj.weight';
@@ -145,6 +147,51 @@ describe('a LoRA adapter', () => {
     await expect(merged(tensors, config)).rejects.toThrow(message);
   });
 });
+
+/** Its layers have matrices, and kernels of convolutions [channels, 1, length]. */
+describe.each(['lfm2', 'qwen3_5_text', 'granitemoehybrid-mamba', 'mamba2', 'kimi_linear', 'recurrent_gemma'])(
+  'a LoRA adapter of %s, a model with states',
+  (name) => {
+    const { config, tensors } = CASES.find((one) => one.name === name)!;
+    const base = hashedCheckpoint(config, tensors);
+    const ofLayers = Object.entries(tensors).filter(([tensor]) => /layers\.0\..*weight$/.test(tensor));
+    const factorsOf = (tensor: string, [rows, ...columns]: readonly number[]): WrittenTensors => ({
+      [`base_model.model.${tensor.replace(/weight$/, 'lora_A.weight')}`]: matrix(RANK, ...columns),
+      [`base_model.model.${tensor.replace(/weight$/, 'lora_B.weight')}`]: matrix(
+        rows!,
+        RANK,
+        ...columns.slice(1).map(() => 1),
+      ),
+    });
+    const mergedWith = (adapter: WrittenTensors) =>
+      withAdapter(base, writeAdapter(temporaryDirectory(), adapter));
+
+    it('is merged into every matrix of its layers', async () => {
+      const matrices = ofLayers.filter(([, shape]) => shape.length === 2);
+      const adapter = Object.assign({}, ...matrices.map((one) => factorsOf(...one))) as WrittenTensors;
+      const checkpoint = await mergedWith(adapter);
+      expect(matrices.length).toBeGreaterThan(1);
+      for (const [tensor, [, columns]] of matrices) {
+        const part = (factor: string, row: number, column: number) =>
+          elementOf(adapter, `base_model.model.${tensor.replace(/weight$/, factor)}`, row, column);
+        const [before, after] = [await base.readRows(tensor, 1, 1), await checkpoint.readRows(tensor, 1, 1)];
+        for (const column of [0, columns! - 1]) {
+          let sum = 0;
+          for (let r = 0; r < RANK; r++)
+            sum += part('lora_B.weight', 1, r) * part('lora_A.weight', r, column);
+          expect(after[column], tensor).toBeCloseTo(before[column]! + (6 / RANK) * sum, 5);
+        }
+      }
+    });
+
+    it('is refused by the name of the tensor if it changes the kernel of a convolution', async () => {
+      const [tensor, shape] = ofLayers.find(([, { length }]) => length === 3)!;
+      await expect(mergedWith(factorsOf(tensor, shape))).rejects.toThrow(
+        `but ${tensor} is [${shape.join(', ')}]`,
+      );
+    });
+  },
+);
 
 /** The expected rows were compared with PEFT 0.21: both ends of the tie, factors, saved modules. */
 describe('a LoRA adapter of a model whose head is tied to the embedding', () => {

@@ -38,6 +38,7 @@ describe('safetensors', () => {
     ['F32', [1, -2.5, 0.15625, 65504, Math.fround(-6e-8), 0]],
     ['F16', [1, -2.5, 0.15625, 65504, -(2 ** -24), 0]],
     ['BF16', [1, -2.5, 0.15625, 65536, -6.007030606269836e-8, 0]],
+    ['F64', [1, -2.5, 0.15625, 65504, Math.fround(-6e-8), 0]],
   ])('reads rows of %s', async (type, expected) => {
     const checkpoint = await opened({ 'model.safetensors': safetensorsBytes(TENSORS, type) });
     expect([...(await checkpoint.readRows('a', 0, 2))]).toEqual(expected);
@@ -46,24 +47,52 @@ describe('safetensors', () => {
     await checkpoint.close();
   });
 
-  it('multiplies float8 by the scales of its blocks', async () => {
+  // 0x38 is 1, 0x40 is 2, 0xb8 is −1, 0x01 is 2⁻⁹, 0x7e is 448.
+  const CODES = Uint8Array.of(0x38, 0x40, 0xb8, 0x01, 0x7e, 0x38, 0x38, 0x00, 0x40);
+  const withScales = (name: string, shape: readonly number[], scales: readonly number[]) => {
     const header = {
       w: { dtype: 'F8_E4M3', shape: [3, 3], data_offsets: [0, 9] },
-      w_scale_inv: { dtype: 'F32', shape: [2, 2], data_offsets: [9, 25] },
+      [name]: { dtype: 'F32', shape, data_offsets: [9, 9 + 4 * scales.length] },
     };
-    // 0x38 is 1, 0x40 is 2, 0xb8 is −1, 0x01 is 2⁻⁹, 0x7e is 448.
-    const codes = Uint8Array.of(0x38, 0x40, 0xb8, 0x01, 0x7e, 0x38, 0x38, 0x00, 0x40);
-    const scales = new Uint8Array(Float32Array.of(10, 100, 1000, 0.5).buffer);
+    const bytes = new Uint8Array(Float32Array.from(scales).buffer);
+    return withHeader(header, Buffer.concat([CODES, bytes]));
+  };
+  const IN_BLOCKS = { quant_method: 'fp8', weight_block_size: [2, 2] };
+  const AS_A_WHOLE = { quant_method: 'fp8', weight_block_size: null };
+  const COMPRESSED = { quant_method: 'compressed-tensors', format: 'float-quantized' };
+  it.each([
+    {
+      scales: 'its blocks',
+      quantization: IN_BLOCKS,
+      file: withScales('w_scale_inv', [2, 2], [10, 100, 1000, 0.5]),
+      expected: [10, 20, -100, 10 / 512, 4480, 100, 1000, 0, 1],
+    },
+    {
+      scales: 'its rows',
+      quantization: COMPRESSED,
+      file: withScales('w_scale', [3, 1], [10, 100, 0.5]),
+      expected: [10, 20, -10, 100 / 512, 44_800, 100, 0.5, 0, 1],
+    },
+    {
+      scales: 'its rows, in one dimension',
+      quantization: COMPRESSED,
+      file: withScales('w_scale', [3], [10, 100, 0.5]),
+      expected: [10, 20, -10, 100 / 512, 44_800, 100, 0.5, 0, 1],
+    },
+    {
+      scales: 'the whole',
+      quantization: AS_A_WHOLE,
+      file: withScales('w_scale_inv', [], [4]),
+      expected: [4, 8, -4, 4 / 512, 1792, 4, 4, 0, 8],
+    },
+  ])('multiplies float8 by the scales of $scales', async ({ quantization, file, expected }) => {
     const directory = temporaryDirectory();
-    writeJson(join(directory, 'config.json'), {
-      quantization_config: { quant_method: 'fp8', weight_block_size: [2, 2] },
-    });
-    writeFileSync(join(directory, 'model.safetensors'), withHeader(header, Buffer.concat([codes, scales])));
+    writeJson(join(directory, 'config.json'), { quantization_config: quantization });
+    writeFileSync(join(directory, 'model.safetensors'), file);
     const checkpoint = await openSafetensors(directory);
     expect([...checkpoint.tensors.keys()]).toEqual(['w']);
-    const expected = [10, 20, -100, 10 / 512, 4480, 100, 1000, 0, 1];
     expect([...(await checkpoint.readRows('w', 0, 3))]).toEqual(expected.map(Math.fround));
-    expect([...(await checkpoint.readRows('w', 2, 1))]).toEqual([1000, 0, 1]);
+    expect([...(await checkpoint.readRows('w', 2, 1))]).toEqual(expected.slice(6).map(Math.fround));
     await checkpoint.close();
   });
 

@@ -16,7 +16,7 @@ export interface WrittenTensor {
 }
 
 export type WrittenTensors = Readonly<Record<string, WrittenTensor>>;
-export type WrittenType = 'F32' | 'F16' | 'BF16';
+export type WrittenType = 'F64' | 'F32' | 'F16' | 'BF16';
 
 /** Returns the bytes of one file. */
 export function safetensorsBytes(tensors: WrittenTensors, type: WrittenType = 'F32'): Uint8Array {
@@ -43,6 +43,7 @@ export function withHeader(header: unknown, data: Uint8Array): Uint8Array {
 }
 
 function encode(values: ArrayLike<number>, type: WrittenType): Uint8Array {
+  if (type === 'F64') return new Uint8Array(Float64Array.from(values).buffer);
   const floats = Float32Array.from(values);
   if (type === 'F32') return new Uint8Array(floats.buffer);
   if (type === 'F16') return new Uint8Array(Uint16Array.from(floats, float16Bits).buffer);
