@@ -121,6 +121,16 @@ export const PUBLISHED: readonly PublishedModel[] = [
     }),
   },
   {
+    name: 'Qwen3.5-0.8B',
+    config: llama([24, 1024, 8, 2, 3584, 248_320], {
+      model_type: 'qwen3_5_text',
+      head_dim: 256,
+      linear_num_key_heads: 16,
+      linear_num_value_heads: 16,
+      rms_norm_eps: 1e-6,
+    }),
+  },
+  {
     name: 'Mamba2-780M',
     config: {
       model_type: 'mamba2',
