@@ -3,39 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildModel } from '../../../origin/export/build.ts';
-import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
-import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
+import type { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { runs } from '../../support/random.ts';
-import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
-import { CASES } from '../export/family-cases.ts';
-import { hashedCheckpoint } from '../export/hashed-checkpoint.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
+import { writeFamilyModel } from './support/family-model.ts';
 import { expectAsAlone, schedules } from './support/random-schedule.ts';
 import { submission } from './support/submissions.ts';
 import { ordered, transcribe } from './support/transcript.ts';
-
-const VOCABULARY = 320;
-
-/** A random model of the family with the vocabulary of the byte tokenizer. */
-async function writeModel(directory: string, name: string, precision: 'fp32' | 'int8' | 'int4') {
-  const { config, tensors } = CASES.find((one) => one.name === name)!;
-  const shapes = Object.entries(tensors).map(
-    ([tensor, [rows, ...columns]]) =>
-      [tensor, [rows === config.vocab_size ? VOCABULARY : rows!, ...columns]] as const,
-  );
-  const sizes = Object.keys(config).filter(
-    (field) => /^vocab_size/.test(field) && config[field] === config.vocab_size,
-  );
-  const larger = { ...config, ...Object.fromEntries(sizes.map((field) => [field, VOCABULARY])) };
-  const checkpoint = hashedCheckpoint(larger, Object.fromEntries(shapes));
-  await buildModel(checkpoint, { precision, directory });
-  writeByteTokenizer(directory, VOCABULARY);
-  return Tokenizer.of(textsOf(directory));
-}
 
 /** On ONNX Runtime: each request gets the bits that it gets alone in an engine without a store. */
 describe.each([
@@ -76,7 +53,7 @@ describe.each([
 
   beforeAll(async () => {
     const directory = join(folder, 'model');
-    tokenizer = await writeModel(directory, name, precision);
+    tokenizer = await writeFamilyModel(directory, name, precision);
     const options = { directory, slots: 3, prefillChunk: 16, threads: 1, kvLimitBytes: 2 ** 30 };
     ({ runner } = await openModel(options, (length) => kernel.allocate(length)));
   });

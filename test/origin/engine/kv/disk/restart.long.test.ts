@@ -10,6 +10,7 @@ import { textsOf } from '../../../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../../../origin/tokenizer/tokenizer.ts';
 import type { GenerationEvent } from '../../../../../shared/generation.ts';
 import { TEST_SEED } from '../../../../support/random.ts';
+import { writeFamilyModel } from '../../support/family-model.ts';
 import { submission } from '../../support/submissions.ts';
 import { ordered, transcribe, wireEvents } from '../../support/transcript.ts';
 
@@ -115,4 +116,24 @@ describe('the built-in model with prefixes on disk', () => {
     expect(without.status.prefixDisk ?? broken.status.prefixDisk).toBeUndefined();
     expect(without.outputs).toEqual(broken.outputs);
   });
+});
+
+it('a model with states keeps no snapshot on disk, so none of another build or precision is used', async () => {
+  const disk = newDirectory();
+  const tokens = Int32Array.from({ length: 60 }, (_, at) => (at * 5) % 97);
+  const ask = submission({ requestId: 'one', prompts: [{ tokens, maxTokens: 4 }], ignoreEos: true });
+  for (const precision of ['fp32', 'int8'] as const) {
+    const directory = join(newDirectory(), 'model');
+    const { tokenBytes, eosIds } = await writeFamilyModel(directory, 'lfm2', precision);
+    const on = (place: string | null): EngineThreadData => {
+      const options = data(4 * MIB, place);
+      return { ...options, model: { ...options.model, directory, contextLength: 128 }, tokenBytes, eosIds };
+    };
+    const [without, beside] = [await run(on(null), [ask]), await run(on(disk), [ask])];
+    expect(beside.outputs).toEqual(without.outputs);
+    expect(beside.warnings).toEqual([
+      'prefix cache on disk: not used, because its files have no states of slots, which this model needs',
+    ]);
+  }
+  expect(readdirSync(disk)).toEqual([]);
 });
