@@ -81,6 +81,8 @@ const variablesOf = ({ id, directory, variant }: PreparedModel, environment: Cli
 
 /** `continuo model check` fills all slots, which takes minutes on a CPU. */
 const MAX_CHECKED_SLOTS = 8;
+/** The user waits for the first token, and a line needs one digit of the speed. */
+const CHECKED_STEPS = 8;
 
 /** Loads the model as the origin will, and generates. Returns what to print. @throws Error with one line */
 async function check({ directory }: PreparedModel, variables: CliContext['environment']): Promise<string> {
@@ -91,7 +93,12 @@ async function check({ directory }: PreparedModel, variables: CliContext['enviro
   const now = () => performance.now();
   const slots = Math.min(target!.engine.slots, MAX_CHECKED_SLOTS);
   const engine = { ...target!.engine, slots };
-  const { summary, speed, invariance } = await checkModel({ engine, prompt: 'Once upon a time', now });
+  const { summary, speed, invariance } = await checkModel({
+    engine,
+    prompt: 'Once upon a time',
+    steps: CHECKED_STEPS,
+    now,
+  });
   const rows = invariance.identical
     ? 'rows of a batch keep their bits'
     : 'rows of a batch differ in their bits';

@@ -15,6 +15,8 @@ export interface ModelCheckRequest {
   readonly prompt: string;
   /** A text to measure how well the model predicts it; absent = none. */
   readonly text?: string | undefined;
+  /** Generated tokens, and timed decode steps; default 32. */
+  readonly steps?: number;
   /** Milliseconds, monotonic. */
   readonly now: () => number;
 }
@@ -44,15 +46,16 @@ export interface ModelSpeed {
 }
 
 const COMPARED_STEPS = 4;
-/** Generated tokens, and timed decode steps. */
 const STEPS = 32;
-const TIMED_PROMPT_TOKENS = 256;
+/** Tokens of the timed prefill, by those of decode steps: a prefill computes so many more at once. */
+const PREFILL_FACTOR = 8;
 
 /**
  * Loads a model directory as the origin does, generates from one prompt, measures speed and batch invariance.
  * @throws Error with one line if the origin could not load the model
  */
 export async function checkModel(request: ModelCheckRequest): Promise<ModelCheck> {
+  const { steps = STEPS } = request;
   const { directory, variant, slots, contextLength, threads, device, kvMemoryBytes } = request.engine;
   const tokenizer = Tokenizer.of(textsOf(directory), MARKERS);
   const { runner, images, summary, warning } = await openModel({
@@ -66,13 +69,13 @@ export async function checkModel(request: ModelCheckRequest): Promise<ModelCheck
   });
   try {
     const prompt = tokenizer.encode(request.prompt, { addSpecialTokens: true, parseSpecial: true });
-    const maxPrompt = runner.shape.contextLength - STEPS;
+    const maxPrompt = runner.shape.contextLength - steps;
     if (prompt.length < 1 || prompt.length > maxPrompt) {
       throw new HubError(`the prompt has ${prompt.length} tokens; use 1 to ${maxPrompt}`);
     }
-    const generated = await continueGreedily(runner, prompt, STEPS, new Set(tokenizer.eosIds));
+    const generated = await continueGreedily(runner, prompt, steps, new Set(tokenizer.eosIds));
     const compared = repeat(prompt, Math.max(prompt.length, slots));
-    const timed = repeat(prompt, Math.min(TIMED_PROMPT_TOKENS, maxPrompt));
+    const timed = repeat(prompt, Math.min(PREFILL_FACTOR * steps, maxPrompt));
     return {
       summary,
       warning,
@@ -80,7 +83,7 @@ export async function checkModel(request: ModelCheckRequest): Promise<ModelCheck
       promptTokens: prompt.length,
       text: tokenizer.decode(generated, { skipSpecialTokens: true }),
       invariance: await measureBatchInvariance(runner, compared, COMPARED_STEPS),
-      speed: await measureSpeed(runner, timed, STEPS, request.now),
+      speed: await measureSpeed(runner, timed, steps, request.now),
       likelihood: request.text === undefined ? null : await measureText(runner, tokenizer, request.text),
     };
   } finally {
