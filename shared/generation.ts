@@ -280,7 +280,7 @@ export type ModelState = z.infer<typeof modelState>;
 export const modelBuild = z.object({
   precision: z
     .string()
-    .describe('Precision of the weights: fp32, fp16, bf16, int8, int8f32, int4 or int4f32.'),
+    .describe('Precision of the weights: fp32, fp16, bf16, int8, int8a8, int8f32, int4 or int4f32.'),
   parameters: z.int().describe('Number of parameters.'),
   source: z.string().describe('The published model, directory or file that the weights come from.'),
 });

@@ -161,7 +161,7 @@ function servedPrecision(
     else eight += values;
   }
   if (four <= eight) return precision;
-  return precision === 'int8' ? 'int4' : 'int4f32';
+  return precision === 'int8f32' ? 'int4f32' : 'int4';
 }
 
 const QUANTIZED_TYPE = /^(Q\d|IQ|MXFP)/;

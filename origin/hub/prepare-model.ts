@@ -64,6 +64,8 @@ export const WEIGHT_PRECISIONS: Readonly<Record<string, WeightPrecision>> = {
   bf16: 'bf16',
   int8: 'int8',
   q8: 'int8',
+  int8a8: 'int8a8',
+  q8a8: 'int8a8',
   int4: 'int4',
   q4: 'int4',
   int8f32: 'int8f32',
@@ -73,7 +75,7 @@ export const WEIGHT_PRECISIONS: Readonly<Record<string, WeightPrecision>> = {
 };
 
 /** Part of the names of built directories. Raise it when the builder writes other graphs. */
-const BUILDER_VERSION = 5;
+const BUILDER_VERSION = 6;
 
 /** In the directory of built models. One build runs at a time. */
 const LOCK_FILE = '.lock';
@@ -87,6 +89,7 @@ const GROWTH: Readonly<Record<WeightPrecision, number>> = {
   fp16: 1,
   bf16: 1,
   int8: 0.6,
+  int8a8: 0.6,
   int8f32: 0.6,
   int4: 0.35,
   int4f32: 0.35,

@@ -134,14 +134,14 @@ export function openWeights(modelPath: string, parts: readonly string[] = []): W
     if (!tensor) throw new Error(`${modelPath} has no tensor ${name}`);
     return tensor;
   };
+  const isBuilt = (name: string) => tensors.has(`${name}/scales`) || tensors.has(`${name}/row-scales`);
   const built = (name: string): Linear => {
     const levels = tensors.get(`${name}/levels`) ?? stored(`${name}/levels/rows`);
-    const scales = stored(`${name}/scales`);
+    const scales = tensors.get(`${name}/scales`) ?? stored(`${name}/row-scales`);
     const dims = [...scales.dims, levels.bytes.length / (scales.bytes.length / 4)];
     return dequantise(8, { ...levels, dims }, toDoubles(scales));
   };
-  const vector = (name: string) =>
-    tensors.has(`${name}/scales`) ? built(name).weight : toDoubles(stored(name));
+  const vector = (name: string) => (isBuilt(name) ? built(name).weight : toDoubles(stored(name)));
   const linear = (name: string): Linear => {
     const dense = tensors.get(`${name}.weight`);
     if (dense) return transposed(dense, toDoubles(dense));
@@ -154,7 +154,7 @@ export function openWeights(modelPath: string, parts: readonly string[] = []): W
       );
     }
     const { matrix, letter } = builtName(name);
-    if (tensors.has(`${matrix}/scales`)) {
+    if (isBuilt(matrix)) {
       return letter === undefined ? built(matrix) : partOf(built(matrix), letter, sizes);
     }
     const bits = tensors.has(`${name}.weight_Q4`) ? 4 : 8;

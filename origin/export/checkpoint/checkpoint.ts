@@ -24,6 +24,8 @@ export interface BlockFormat {
   readonly bits: 4 | 8;
   /** A power of two, at least 16. The last block of a row may be incomplete; it is stored whole. */
   readonly blockSize: number;
+  /** Whether the blocks of a row have equal scales; absent = false. */
+  readonly isRow?: boolean;
 }
 
 /** Rows in a block format. `blocks` = ceil(columns / blockSize). */

@@ -6,10 +6,10 @@ import {
   SHARED_VALUE,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
+import { ElementType } from '@continuo/origin/model/onnx/onnx-graph.ts';
 import type { AttentionDesign, RotaryDesign } from '../design/mixer-design.ts';
 import type { ProjectionDesign } from '../design/weight-design.ts';
 import { requireHalfOrSingle } from './float-type.ts';
-import { WeightType } from './graph-builder.ts';
 import { projectLatent, withoutPadding } from './latent-attention.ts';
 import {
   type GraphContext,
@@ -58,12 +58,12 @@ export function writeAttention(
   const queries = prepare(context, positions, design, projected, outside);
   const kv = ['batch_size', kvHeads, 'past_sequence_length', headSize];
   const past = [DEFAULT_NAMES.pastKey, DEFAULT_NAMES.pastValue].map((name) => {
-    graph.input({ name: layerName(name, layer), elementType: WeightType[type], dimensions: kv });
+    graph.input({ name: layerName(name, layer), elementType: ElementType[type], dimensions: kv });
     return layerName(name, layer);
   });
   const present = [DEFAULT_NAMES.presentKey, DEFAULT_NAMES.presentValue].map((name) => {
     const dimensions = ['batch_size', kvHeads, 'total_sequence_length', headSize];
-    graph.output({ name: layerName(name, layer), elementType: WeightType[type], dimensions });
+    graph.output({ name: layerName(name, layer), elementType: ElementType[type], dimensions });
     return layerName(name, layer);
   });
   const tables = inside ? positions.tables(rotary) : ['', ''];
@@ -115,7 +115,7 @@ function writeSharedAttention(
   );
   const bound = [SHARED_KEY, SHARED_VALUE].map((name) => {
     const dimensions = ['batch_size', kvHeads, 'total_sequence_length', headSize];
-    graph.output({ name: layerName(name, own), elementType: WeightType[type], dimensions });
+    graph.output({ name: layerName(name, own), elementType: ElementType[type], dimensions });
     return layerName(name, own);
   });
   const inputs = [query, none, none, ...past, LAST_POSITIONS, TOTAL_LENGTH];

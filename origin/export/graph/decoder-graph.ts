@@ -4,6 +4,7 @@ import {
   LOGITS_INDEX,
   TOTAL_LENGTH,
 } from '@continuo/origin/model/config/decoder-names.ts';
+import { ElementType } from '@continuo/origin/model/onnx/onnx-graph.ts';
 import { type DecoderDesign, keepsCache, type LayerDesign } from '../design/decoder-design.ts';
 import type { MlpAndExpertsDesign } from '../design/feed-forward-design.ts';
 import type { MixerDesign, ParallelDesign } from '../design/mixer-design.ts';
@@ -13,7 +14,6 @@ import { writeConvolution } from './convolution.ts';
 import { writeEmbedding, writeHead } from './embedding.ts';
 import { writeExperts } from './experts.ts';
 import { writeMlp } from './feed-forward.ts';
-import { WeightType } from './graph-builder.ts';
 import { type GraphContext, vectorTensor, writeLinear } from './linear.ts';
 import { writeLinearAttention } from './linear-attention.ts';
 import { writeLinearRecurrence } from './linear-recurrence.ts';
@@ -30,7 +30,7 @@ import { writeTokenInput, writeTokenInputs } from './token-inputs.ts';
  */
 export function writeDecoder(context: GraphContext, design: DecoderDesign): void {
   const { graph } = context;
-  const { int64, int32, float32 } = WeightType;
+  const { int64, int32, float32 } = ElementType;
   const ids = DEFAULT_NAMES.inputIds;
   graph.input({ name: ids, elementType: int64, dimensions: ['batch_size', 'sequence_length'] });
   graph.input({ name: LAST_POSITIONS, elementType: int32, dimensions: ['batch_size'] });

@@ -1,6 +1,6 @@
+import { ElementType } from '@continuo/origin/model/onnx/onnx-graph.ts';
 import type { DecoderDesign } from '../design/decoder-design.ts';
 import type { Weight } from '../design/weight-design.ts';
-import { WeightType } from './graph-builder.ts';
 import {
   blockFormat,
   blockTensors,
@@ -99,7 +99,7 @@ export function writeHead(
           vocabulary,
         ]);
   let logits = writeMatMul(context, input, nameOf(head.weight), matrix, bias, MIN_BITS);
-  if (type !== 'float32') logits = graph.node('Cast', [logits], { integers: { to: WeightType.float32 } });
+  if (type !== 'float32') logits = graph.node('Cast', [logits], { integers: { to: ElementType.float32 } });
   const scalar = (value: number) => graph.scalar(value, 'float32');
   if (logitScale !== 1) logits = graph.node('Mul', [logits, scalar(logitScale)]);
   if (logitSoftCap !== null) {

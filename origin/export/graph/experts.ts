@@ -1,7 +1,7 @@
+import { ElementType } from '@continuo/origin/model/onnx/onnx-graph.ts';
 import type { ExpertsDesign, RouterDesign, SparseMixer } from '../design/feed-forward-design.ts';
 import { writeMlp } from './feed-forward.ts';
 import { EXACT, type FloatType, requireHalfOrSingle } from './float-type.ts';
-import { WeightType } from './graph-builder.ts';
 import { type GraphContext, nameOf, vectorTensor, writeLinear, writeMatMul } from './linear.ts';
 import { writeOptionalNorm } from './norms.ts';
 
@@ -38,8 +38,11 @@ export function writeExperts(
   const chosen = parts(isChosen, 0);
   // ScatterND adds in single precision only.
   const cast = (name: string, to: FloatType, from: FloatType) =>
-    from === to ? name : graph.node('Cast', [name], { integers: { to: WeightType[to] } });
+    from === to ? name : graph.node('Cast', [name], { integers: { to: ElementType[to] } });
   const nothing = cast(graph.node('Mul', [rows, graph.scalar(0, type)]), 'float32', type);
+  // Products in branches are not replaced (integer-products.ts), and larger blocks lose more.
+  const { precision } = context;
+  const inBranch: GraphContext = { ...context, precision: precision === 'int8a8' ? 'int8' : precision };
   const sum = design.experts.reduce((total, expert, index) => {
     const branch = (name: string, write: () => string) =>
       graph.branch(`${name}/${index}`, 'float32', ['rows', hidden], write);
@@ -50,8 +53,8 @@ export function writeExperts(
           const chosenRows = graph.node('Gather', [rows, tokens]);
           const scaled = (name: string) => graph.node('Mul', [name, weights]);
           const result = design.router.scalesInput
-            ? writeMlp(context, expert, scaled(chosenRows), hidden)
-            : scaled(writeMlp(context, expert, chosenRows, hidden));
+            ? writeMlp(inBranch, expert, scaled(chosenRows), hidden)
+            : scaled(writeMlp(inBranch, expert, chosenRows, hidden));
           const weighted = cast(result, 'float32', type);
           const places = graph.node('Unsqueeze', [tokens, graph.integers(1)]);
           return graph.node('ScatterND', [total, places, weighted], { strings: { reduction: 'add' } });

@@ -15,9 +15,7 @@ import {
 } from '@continuo/origin/model/onnx/wire-format.ts';
 import { type FloatType, floatsOf } from './float-type.ts';
 
-/** Types of weights that the graph writer uses; values of TensorProto.DataType. */
-export const WeightType = { ...ElementType, uint8: 2 } as const;
-type WeightTypeName = keyof typeof WeightType;
+type WeightTypeName = keyof typeof ElementType;
 
 const ELEMENT_BYTES: Readonly<Record<WeightTypeName, number>> = {
   float32: 4,
@@ -132,7 +130,7 @@ export class GraphBuilder {
   branch(name: string, type: WeightTypeName, dimensions: GraphTensor['dimensions'], write: () => string) {
     const outer = this.#nodes;
     this.#nodes = [];
-    const output = { name: write(), elementType: WeightType[type], dimensions };
+    const output = { name: write(), elementType: ElementType[type], dimensions };
     const parts = [...this.#nodes, encodeString(2, name), encodeTensor(GraphField.output, output)];
     this.#nodes = outer;
     return Buffer.concat(parts);
@@ -221,7 +219,7 @@ export class GraphBuilder {
     dimensions: readonly number[],
     data: readonly Uint8Array[],
   ): void {
-    const elementType = WeightType[type];
+    const elementType = ElementType[type];
     this.#constants.set(name, encodeInitializer({ name, elementType, dimensions }, data));
   }
 }

@@ -1,16 +1,18 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
+import { ROW_SCALES } from '@continuo/origin/model/onnx/integer-products.ts';
 import type { BlockFormat } from '../checkpoint/checkpoint.ts';
 import { blockSizes, type Matrix, stack, times, type WeightSource } from '../checkpoint/matrix.ts';
 import type { ProjectionDesign, Weight } from '../design/weight-design.ts';
-import type { Quantizer } from '../precision/quantize.ts';
+import { MIN_BLOCK_SIZE, type Quantizer } from '../precision/quantize.ts';
 import { type FloatType, floatsOf } from './float-type.ts';
 import type { Emit, GraphBuilder } from './graph-builder.ts';
 
 /**
  * fp32, fp16 and bf16: floats. int8, int4: blocks, or stored blocks of at most as many bits. Activations are
- * rounded to 8 bits. int8f32, int4f32: the same weights, activations in float32.
+ * rounded to 8 bits, by blocks. int8f32, int4f32: the same weights, activations in float32. int8a8: one scale
+ * for each row of weights and of activations, so that a CPU multiplies integers.
  */
-export type WeightPrecision = 'fp32' | 'fp16' | 'bf16' | 'int8' | 'int4' | 'int8f32' | 'int4f32';
+export type WeightPrecision = 'fp32' | 'fp16' | 'bf16' | 'int8' | 'int8a8' | 'int4' | 'int8f32' | 'int4f32';
 
 /** Type of the activations of a graph. */
 export const typeOf = (precision: WeightPrecision): FloatType =>
@@ -236,7 +238,10 @@ export function blockFormat(
   if (weightBits === null) return null;
   const bits = Math.max(weightBits, minBits) as 4 | 8;
   if (blocks !== null && blocks.bits <= bits) return blocks;
-  return { bits, blockSize: BLOCK_SIZES.find((size) => size <= blockSize && columns % size === 0) ?? 32 };
+  const isRow = precision === 'int8a8' && columns % MIN_BLOCK_SIZE === 0;
+  const most = isRow ? Math.max(...BLOCK_SIZES) : blockSize;
+  const size = BLOCK_SIZES.find((each) => each <= most && columns % each === 0) ?? MIN_BLOCK_SIZE;
+  return { bits, blockSize: size, isRow };
 }
 
 /** Adds levels [rows, blocks, bytes] and scales [rows, blocks], as MatMulNBits reads them. */
@@ -248,6 +253,7 @@ export function blockTensors(
 ): readonly [levels: string, scales: string] {
   const { rows, columns, blocks } = matrix;
   const { levels, scales } = blockSizes(format, columns);
+  const scalesName = `${name}${format.isRow ? ROW_SCALES : '/scales'}`;
   const fill = (emit: Emit) =>
     eachChunk(matrix, async (first, count) => {
       const read =
@@ -260,7 +266,7 @@ export function blockTensors(
   const [first, second] = graph.tensors(
     [
       { name: `${name}/levels`, type: 'uint8', dimensions: [rows, scales, levels / scales] },
-      { name: `${name}/scales`, type: 'float32', dimensions: [rows, scales] },
+      { name: scalesName, type: 'float32', dimensions: [rows, scales] },
     ],
     fill,
   );

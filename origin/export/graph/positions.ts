@@ -1,7 +1,7 @@
 import { DEFAULT_NAMES, TOTAL_LENGTH } from '@continuo/origin/model/config/decoder-names.ts';
+import { ElementType } from '@continuo/origin/model/onnx/onnx-graph.ts';
 import type { AttentionDesign, RotaryDesign } from '../design/mixer-design.ts';
 import { floatsOf } from './float-type.ts';
-import { WeightType } from './graph-builder.ts';
 import { bytesOf, eachChunk, type GraphContext } from './linear.ts';
 
 /** Cosines and sines of positions, distances for ALiBi, the positions: each added at first need. */
@@ -22,7 +22,7 @@ export class Positions {
     const name = DEFAULT_NAMES.positionIds;
     if (!this.#hasInput) {
       const dimensions = ['batch_size', 'sequence_length'];
-      this.#context.graph.input({ name, elementType: WeightType.int64, dimensions });
+      this.#context.graph.input({ name, elementType: ElementType.int64, dimensions });
     }
     this.#hasInput = true;
     return name;
@@ -84,10 +84,10 @@ export class Positions {
     const zero = graph.constant('int32/0', 'int32', [], [0]);
     const one = graph.constant('int32/1', 'int32', [], [1]);
     const keys = graph.node('Range', [zero, TOTAL_LENGTH, one]);
-    const queries = graph.node('Cast', [this.ids()], { integers: { to: WeightType.int32 } });
+    const queries = graph.node('Cast', [this.ids()], { integers: { to: ElementType.int32 } });
     const columns = graph.node('Unsqueeze', [queries, graph.integers(1, 3)]);
     const distances = graph.node('Cast', [graph.node('Sub', [keys, columns])], {
-      integers: { to: WeightType[type] },
+      integers: { to: ElementType[type] },
     });
     const scales = graph.constant(`slopes/${this.#biases.size}`, type, [1, slopes.length, 1, 1], slopes);
     const biases = graph.node('Mul', [distances, scales]);

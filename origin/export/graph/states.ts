@@ -5,9 +5,10 @@ import {
   PRESENT_CONVOLUTION,
   PRESENT_RECURRENCE,
 } from '@continuo/origin/model/config/decoder-names.ts';
+import { ElementType } from '@continuo/origin/model/onnx/onnx-graph.ts';
 import type { CausalKernel, RecurrenceShape } from '../design/mixer-design.ts';
 import { EXACT } from './float-type.ts';
-import { type GraphBuilder, WeightType } from './graph-builder.ts';
+import type { GraphBuilder } from './graph-builder.ts';
 import { floatTensor, type GraphContext, nameOf, trimmed, vectorTensor } from './linear.ts';
 
 /** Operators that read and write the states of a layer. All of it is in float32, in any graph. */
@@ -22,11 +23,11 @@ export const exact = (context: GraphContext): GraphContext => ({
 });
 
 export const inSingle = ({ graph, type }: GraphContext, input: string): string =>
-  type === 'float32' ? input : graph.node('Cast', [input], { integers: { to: WeightType.float32 } });
+  type === 'float32' ? input : graph.node('Cast', [input], { integers: { to: ElementType.float32 } });
 
 /** Casts a result in float32 to the type of the graph. */
 export const inType = ({ graph, type }: GraphContext, input: string): string =>
-  type === 'float32' ? input : graph.node('Cast', [input], { integers: { to: WeightType[type] } });
+  type === 'float32' ? input : graph.node('Cast', [input], { integers: { to: ElementType[type] } });
 
 /** Adds a state of the layer, [batch, …sizes]. Returns the names of its input and output. */
 function addState(
@@ -37,8 +38,8 @@ function addState(
 ): readonly [past: string, present: string] {
   const [past, present] = [layerName(templates[0], layer), layerName(templates[1], layer)];
   const dimensions = ['batch_size', ...sizes];
-  graph.input({ name: past, elementType: WeightType.float32, dimensions });
-  graph.output({ name: present, elementType: WeightType.float32, dimensions });
+  graph.input({ name: past, elementType: ElementType.float32, dimensions });
+  graph.output({ name: present, elementType: ElementType.float32, dimensions });
   return [past, present];
 }
 

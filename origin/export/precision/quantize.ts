@@ -30,8 +30,8 @@ const PAGE_BYTES = 65_536;
 const FIRST_PAGE = 1;
 /** Values of one call: 4 MiB. */
 const MAX_VALUES = 2 ** 20;
-/** Smallest block. */
-const MIN_BLOCK_SIZE = 32;
+/** Smallest block; larger ones are multiples of it. */
+export const MIN_BLOCK_SIZE = 32;
 
 /**
  * Quantizes floats in blocks, symmetrically. 8 bits: scale = max |x| / 127. 4 bits: several scales are tried,
@@ -48,21 +48,31 @@ export class Quantizer {
 
   /**
    * @param values [rows, columns]; an incomplete last block of a row is filled with zeros
-   * @param format blocks of 32 · 2ⁿ values
+   * @param format blocks of 32 · 2ⁿ values; if they are rows, their scales are repeated
    * @throws RangeError if a value is NaN or infinite
    */
   quantize(values: Float32Array, columns: number, format: BlockFormat): BlockRows {
+    if (format.isRow) return this.#quantizeRows(values, columns, format);
     const { bits, blockSize } = format;
     const width = Math.ceil(columns / blockSize) * blockSize;
     const padded = columns === width ? values : padRows(values, columns, width);
     const levels = new Uint8Array((padded.length * bits) / 8);
     const scales = new Float32Array(padded.length / blockSize);
-    for (let first = 0; first < padded.length; first += MAX_VALUES) {
-      const result = this.#quantizePart(padded.subarray(first, first + MAX_VALUES), format);
+    const part = MAX_VALUES - (MAX_VALUES % blockSize);
+    for (let first = 0; first < padded.length; first += part) {
+      const result = this.#quantizePart(padded.subarray(first, first + part), format);
       levels.set(result.levels, (first * bits) / 8);
       scales.set(result.scales, first / blockSize);
     }
     return { levels, scales };
+  }
+
+  #quantizeRows(values: Float32Array, columns: number, { bits, blockSize }: BlockFormat): BlockRows {
+    const { levels, scales } = this.quantize(values, columns, { bits, blockSize: columns });
+    const blocks = columns / blockSize;
+    const repeated = new Float32Array(scales.length * blocks);
+    for (const [row, scale] of scales.entries()) repeated.fill(scale, row * blocks, (row + 1) * blocks);
+    return { levels, scales: repeated };
   }
 
   /** Views that are valid until the next call. */

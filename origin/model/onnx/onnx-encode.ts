@@ -33,12 +33,13 @@ export function encodeModel(
   ]);
 }
 
-/** Encodes a node, named after its first output. */
+/** Encodes a node, named after its first output. @param domain of the operator, if it is not ONNX's own */
 export function encodeNode(
   operator: string,
   inputs: readonly string[],
   output: string | readonly string[],
   integers: Readonly<Record<string, number>> = {},
+  domain = '',
 ): Uint8Array {
   const outputs = typeof output === 'string' ? [output] : output;
   return encodeMessage(GraphField.node, [
@@ -47,6 +48,7 @@ export function encodeNode(
     encodeString(3, outputs[0]!),
     encodeString(4, operator),
     ...Object.entries(integers).map(([name, value]) => encodeIntegerAttribute(name, value)),
+    ...(domain === '' ? [] : [encodeString(7, domain)]),
   ]);
 }
 

@@ -2,9 +2,10 @@ import { readInteger, readIntegers, readString, type WireField, wireFields } fro
 
 /** Reads the interface and operators of an ONNX file, without its weights. */
 
-/** Values of onnx.proto's TensorProto.DataType that a decoder's interface can have. */
+/** Values of onnx.proto's TensorProto.DataType that the code names. */
 export const ElementType = {
   float32: 1,
+  uint8: 2,
   int8: 3,
   int32: 6,
   int64: 7,

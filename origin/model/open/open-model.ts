@@ -9,9 +9,11 @@ import { inFile, ModelError } from '../config/model-json.ts';
 import { cardOf, deviceFor, type Machine, onDevice, thisMachine } from '../device/device-choice.ts';
 import { patchDecoder } from '../foreign/patch-decoder.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
+import { withIntegerProducts } from '../onnx/integer-products.ts';
 import { openCudaDriver } from '../ort/cuda-driver.ts';
 import { type GraphFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
+import { hasVnni } from '../ort/vnni.ts';
 import { scoreFault as findScoreFault } from '../runner/check-scores.ts';
 import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
 import { GraphRunner } from '../runner/graph-runner.ts';
@@ -27,10 +29,10 @@ import { type AllocateLogits, MAX_PREFILL_CHUNKS } from '../runner/runner-option
 import type { ImageEncoder } from '../vision/image-encoder.ts';
 import { openVision, planVision, type VisionPlan } from '../vision/vision.ts';
 import { defaultContext } from './default-context.ts';
+import { overflowWarning } from './overflow-warning.ts';
 import { prefillChunkOf, requireDeviceMemory } from './run-limits.ts';
 import { runBytes } from './run-memory.ts';
 import { requireGroupQueryAttention, requireKvKernels, startRunner } from './start-runner.ts';
-import { hasVnni, overflowWarning } from './vnni.ts';
 
 export interface ModelOptions {
   readonly directory: string;
@@ -212,12 +214,12 @@ async function open(
   machine: Machine,
   allocateLogits: AllocateLogits | undefined,
 ): Promise<OpenedOnDevice> {
-  const { decoder, layout, file, model, vision } = plan;
+  const { decoder, layout, file, vision } = plan;
   const { threads } = options;
   requireKvKernels(decoder, device, file);
   if (device.provider === 'cpu') {
     // The graph is in memory already; its external weights are still to be loaded into the free memory.
-    const beside = plan.weightBytes - model.length;
+    const beside = plan.weightBytes - plan.model.length;
     if (options.kvLimitBytes === null) requireFit(layout, process.availableMemory() - beside, beside);
     else requireFit(layout, options.kvLimitBytes);
   } else requireGroupQueryAttention(decoder, file);
@@ -239,15 +241,16 @@ async function open(
   const embedder = parts?.embedder ?? null;
   const images = parts?.encoder ?? null;
   try {
-    const chosen = deviceFor(patched.graph, device, machine);
+    const { graph, logits } = patched;
+    const model = device.provider === 'cpu' ? withIntegerProducts(patched.model, graph) : patched.model;
+    const chosen = deviceFor(graph, device, machine);
     const modelDevice =
       chosen.provider === 'cuda' && ownStream
         ? { ...chosen, stream: openCudaDriver().stream(chosen.deviceId, turns) }
         : chosen;
-    const session = loadSession(plan, patched.model, { threads, device: modelDevice, turns });
-    const { logits } = patched;
+    const session = loadSession(plan, model, { threads, device: modelDevice, turns });
     const runnerOptions = { decoder, logits, layout, prefillChunk, embedder, allocateLogits };
-    const runner = await startRunner(session, runnerOptions, { file, graph: patched.graph });
+    const runner = await startRunner(session, runnerOptions, { file, graph });
     const scoreFault = await withoutWrongScores(runner);
     const where = device.provider === 'cpu' ? '' : ` on ${deviceName}`;
     const summary = summaryOf(file, decoder, describeLayout(layout) + where, images);

@@ -2,6 +2,7 @@ import { DEFAULT_NAMES } from '../config/decoder-names.ts';
 import { readModelConfig } from '../config/model-config.ts';
 import { inFile, ModelError, type ModelTexts } from '../config/model-json.ts';
 import type { ModelRunner } from '../model-runner.ts';
+import { withIntegerProducts } from '../onnx/integer-products.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
 import { requireFiniteLogits } from '../open/probe.ts';
 import { withProbedRows } from '../open/row-probe.ts';
@@ -10,7 +11,6 @@ import { type KvLayout, kvLayout } from '../runner/kv-cache.ts';
 import { OrtRunner } from '../runner/ort-runner.ts';
 import type { AllocateLogits } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
-import { withDecodedWeights } from './decoded-weights.ts';
 import type { WasmRuntime } from './wasm-runtime.ts';
 import { WasmSession } from './wasm-session.ts';
 import { WebGpuKvCache } from './webgpu-kv-cache.ts';
@@ -75,13 +75,13 @@ export async function openWebSession(
   runtime: WasmRuntime,
 ): Promise<WebSession> {
   const { model, graph, decoder, layout } = readWebModel(files, texts);
-  const decoded = inFile(GRAPH, () => withDecodedWeights(model, graph, files));
-  const bytes = [...decoded.files.values()].reduce((sum, { length }) => sum + length, layout.totalBytes);
+  const bytes = [...files.values()].reduce((sum, { length }) => sum + length, layout.totalBytes);
   if (bytes > MEMORY_GIB * GIB) {
     const needs = `${(bytes / GIB).toFixed(1)} GiB with a context of ${layout.contextLength} tokens`;
     throw new ModelError(`${texts.directory} needs ${needs}; a browser has ${MEMORY_GIB} GiB`);
   }
-  return { session: await WasmSession.open(runtime, decoded.model, decoded.files), decoder, layout };
+  const session = await WasmSession.open(runtime, withIntegerProducts(model, graph), files);
+  return { session, decoder, layout };
 }
 
 /**

@@ -45,7 +45,7 @@ def weights_of(graph: onnx.GraphProto, shape: Shape) -> dict[str, Tensor]:
     def matrix(name: str) -> Tensor:
         """Levels around 128, with a scale for each block of a row."""
         levels = constants.get(f"{name}/levels", constants.get(f"{name}/levels/rows"))
-        scales = constants[f"{name}/scales"][:, :, None]
+        scales = constants.get(f"{name}/scales", constants.get(f"{name}/row-scales"))[:, :, None]
         blocks = levels.astype(np.float32).reshape(*scales.shape[:2], -1) - 128
         return torch.from_numpy((blocks * scales).reshape(len(levels), -1))
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
-import { hasVnni } from '../../../origin/model/open/vnni.ts';
+import { hasVnni } from '../../../origin/model/ort/vnni.ts';
 import { float64Llama, type Variation } from '../../support/float64-llama.ts';
 import {
   type SyntheticLayout,

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { openModel } from '../../../origin/model/open/open-model.ts';
-import { hasVnni, overflowWarning } from '../../../origin/model/open/vnni.ts';
+import { overflowWarning } from '../../../origin/model/open/overflow-warning.ts';
+import { hasVnni } from '../../../origin/model/ort/vnni.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
 

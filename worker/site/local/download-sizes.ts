@@ -5,7 +5,7 @@ export const MODEL_BYTES = {
   'continuo.json': 182,
   'tokenizer_config.json': 1_106,
   'tokenizer.json': 260_469,
-  'model.onnx': 27_326,
+  'model.onnx': 27_582,
   'model.onnx.data': 13_520_384,
 } as const;
 
