@@ -26,7 +26,7 @@ const MAX_WAITING = 64;
 
 /**
  * A text that the devices of a browser must continue equally. It has nearly two chunks of the built-in model,
- * whose next 10 tokens are ahead of others by 0.7 or more.
+ * whose next 10 tokens are ahead of others by 0.6 or more.
  */
 const SELF_TEST_TEXT = `Once upon a time there was a king who had three sons. The eldest went out into the
 world to seek his fortune, and after a long way through the forest he came to a house where an old woman sat.
