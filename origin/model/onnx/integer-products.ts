@@ -1,4 +1,3 @@
-import { LOGITS_INDEX } from '../config/decoder-names.ts';
 import { encodeInitializer, encodeIntegers, encodeNode, encodeRawData } from './onnx-encode.ts';
 import { ElementType, GraphField, type GraphNode, type OnnxGraph, readNode } from './onnx-graph.ts';
 import { fieldsOf, graphFields, PREFIX, withGraph } from './onnx-patch.ts';
@@ -37,11 +36,12 @@ function scalar(name: string, elementType: number, bytes: Uint8Array): Uint8Arra
  * Replaces products with 8-bit weights that have one scale per row by products of integers, for the CPU and
  * WebAssembly. Each row of activations is divided by its largest magnitude and rounded to levels. Sums of
  * levels are exact, so the bits of a row do not depend on the other rows.
+ * @param index input that selects rows, and may select none
  */
-export function withIntegerProducts(model: Uint8Array, graph: OnnxGraph): Uint8Array {
+export function withIntegerProducts(model: Uint8Array, graph: OnnxGraph, index: string): Uint8Array {
   const suits = (node: GraphNode) => isReplaceable(node, graph);
   if (!graph.nodes.some(suits)) return model;
-  const selected = dependents(graph, LOGITS_INDEX);
+  const selected = dependents(graph, index);
   const written = new Set<string>();
   const once = (name: string, nodes: Uint8Array[]) => {
     if (written.has(name)) return [];

@@ -1,6 +1,7 @@
 import { threadId } from 'node:worker_threads';
 import { oneLine } from '@continuo/shared/error-details.ts';
 import { type DeviceTurns, singleTurns, startOnCuda } from '../../process/engine-locks.ts';
+import { LOGITS_INDEX } from '../config/decoder-names.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions, requireUsedOptions } from '../config/device.ts';
 import { type ModelConfig, readModelConfig } from '../config/model-config.ts';
 import { textsOf } from '../config/model-directory.ts';
@@ -242,7 +243,8 @@ async function open(
   const images = parts?.encoder ?? null;
   try {
     const { graph, logits } = patched;
-    const model = device.provider === 'cpu' ? withIntegerProducts(patched.model, graph) : patched.model;
+    const model =
+      device.provider === 'cpu' ? withIntegerProducts(patched.model, graph, LOGITS_INDEX) : patched.model;
     const chosen = deviceFor(graph, device, machine);
     const modelDevice =
       chosen.provider === 'cuda' && ownStream

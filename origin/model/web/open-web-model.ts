@@ -1,4 +1,4 @@
-import { DEFAULT_NAMES } from '../config/decoder-names.ts';
+import { DEFAULT_NAMES, LOGITS_INDEX } from '../config/decoder-names.ts';
 import { readModelConfig } from '../config/model-config.ts';
 import { inFile, ModelError, type ModelTexts } from '../config/model-json.ts';
 import type { ModelRunner } from '../model-runner.ts';
@@ -80,7 +80,7 @@ export async function openWebSession(
     const needs = `${(bytes / GIB).toFixed(1)} GiB with a context of ${layout.contextLength} tokens`;
     throw new ModelError(`${texts.directory} needs ${needs}; a browser has ${MEMORY_GIB} GiB`);
   }
-  const session = await WasmSession.open(runtime, withIntegerProducts(model, graph), files);
+  const session = await WasmSession.open(runtime, withIntegerProducts(model, graph, LOGITS_INDEX), files);
   return { session, decoder, layout };
 }
 

@@ -9,7 +9,15 @@ import { decodeRows, prefillPrompt, randomTokens, temporaryDirectory } from '../
 import { built, expectSameBits, largestDifference, openRunner } from './built-model.ts';
 import { safetensorsBytes, writeLlama } from './written-checkpoint.ts';
 
-const PRECISIONS: readonly WeightPrecision[] = ['fp32', 'fp16', 'int8', 'int8a8', 'int8f32', 'int4', 'int4f32'];
+const PRECISIONS: readonly WeightPrecision[] = [
+  'fp32',
+  'fp16',
+  'int8',
+  'int8a8',
+  'int8f32',
+  'int4',
+  'int4f32',
+];
 const LENGTHS = [1, 2, 31, 32, 33, 90];
 const SIZES = [
   { heads: 4, kvHeads: 2, headSize: 16 },

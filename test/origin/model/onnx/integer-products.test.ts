@@ -7,6 +7,8 @@ import { ElementType, readGraph } from '../../../../origin/model/onnx/onnx-graph
 import { hasVnni } from '../../../../origin/model/ort/vnni.ts';
 import { randomFrom } from '../../../support/random.ts';
 
+/** Of none of these graphs. */
+const INDEX = 'index';
 const INPUTS = 192;
 const OUTPUTS = 40;
 const BLOCK = 64;
@@ -76,7 +78,7 @@ describe('products of integers', () => {
     ];
     const x = randomFloats(4, 5 * INPUTS);
     const model = graphOf(products);
-    const outputs = await run(withIntegerProducts(model, readGraph(model)), x);
+    const outputs = await run(withIntegerProducts(model, readGraph(model), INDEX), x);
     for (const [index, product] of products.entries()) {
       const right = expected(product, x);
       const largest = Math.max(...right.map(Math.abs));
@@ -89,13 +91,13 @@ describe('products of integers', () => {
     const weights = new Float32Array(OUTPUTS * INPUTS).fill(1);
     const model = graphOf([{ weights, bias: null }]);
     const x = new Float32Array(3 * INPUTS).fill(-2);
-    const { y0 } = await run(withIntegerProducts(model, readGraph(model)), x);
+    const { y0 } = await run(withIntegerProducts(model, readGraph(model), INDEX), x);
     for (const value of y0!) expect(value).toBeCloseTo(-2 * INPUTS, 3);
   });
 
   it('of a row of zeros are 0', async () => {
     const model = graphOf([{ weights: randomFloats(5, OUTPUTS * INPUTS), bias: null }]);
-    const { y0 } = await run(withIntegerProducts(model, readGraph(model)), new Float32Array(INPUTS));
+    const { y0 } = await run(withIntegerProducts(model, readGraph(model), INDEX), new Float32Array(INPUTS));
     expect([...y0!].map(Math.abs)).toEqual(new Array(OUTPUTS).fill(0));
   });
 
@@ -103,6 +105,6 @@ describe('products of integers', () => {
     const model = graphOf([{ weights: randomFloats(6, OUTPUTS * INPUTS), bias: null }]);
     const blocks = Buffer.from(model).toString('latin1').replaceAll(ROW_SCALES, '/blk-scales');
     const other = Buffer.from(blocks, 'latin1');
-    expect(withIntegerProducts(other, readGraph(other))).toBe(other);
+    expect(withIntegerProducts(other, readGraph(other), INDEX)).toBe(other);
   });
 });
