@@ -13,12 +13,10 @@ export const LONGER_MS: Readonly<Record<string, number>> = {
   // They wait until processes have restarted after each of several kills, and until the ledger agrees.
   'test/e2e/kills.test.ts': 180_000,
   'test/e2e/kills.long.test.ts': 180_000,
-  // BATCH_KILLS sets the number of kills.
-  'test/worker/batches/kills.long.test.ts': 7_200_000,
+  // They wait until the slices of killed isolates expire. BATCH_KILLS sets a number of kills.
+  'test/worker/expiries.long.test.ts': 7_200_000,
   // FUZZ_BODIES sets the number of bodies.
   'test/worker/dialects/fuzz.test.ts': 7_200_000,
-  // It waits until the slices of killed isolates expire (SLICE_GRACE_MS), after four starts of a Worker.
-  'test/worker/limits/objects/isolate-crash.long.test.ts': 180_000,
   // It runs all stages of a day with a card, each as a process.
   'test/tools/gpu/plan.long.test.ts': 600_000,
   // npm installs a tarball, and a product starts from it.

@@ -73,27 +73,81 @@ describe('cancelling', () => {
   });
 });
 
-describe('a line', () => {
-  test('waits while the limits of the tenant or the origin have no room, and runs once', async () => {
+/** What the origin does for one tenant. Tests of several tenants run at the same time. */
+class TenantOrigin {
+  readonly accounts = origin.accounts;
+  script = defaultScript;
+}
+
+/** Lines that wait for seconds. Each has a tenant of its own. */
+const PATIENT: Readonly<Record<string, (own: BatchClient, target: TenantOrigin) => Promise<void>>> = {
+  async 'run once when the limits of the tenant or the origin have room'(own, target) {
+    const slow = new SlowOrigin(target);
     let refusals = 0;
-    const { script } = origin;
-    origin.script = (request, wire) => {
+    const { script } = target;
+    target.script = (request, wire) => {
       if (refusals >= 20) return script(request, wire);
       refusals += 1;
       const error = { message: 'Full.', type: 'server_error', param: null, code: 'server_is_overloaded' };
       return wire.refuse(503, { error }, { 'retry-after': '1', 'retry-after-ms': '100' });
     };
-    const own = new BatchClient(
-      worker,
-      (await tenantWithKey(worker, 'narrow', { concurrent_requests: 3 })).key,
-    );
     const { id } = await own.start(linesOf(40));
     const batch = await own.until(id, 'completed');
     expect(batch.request_counts).toEqual({ total: 40, completed: 40, failed: 0 });
     expect(slow.most).toBeLessThanOrEqual(3);
     expect(await recorded(batch, own)).toEqual(numbersTo(40));
-  });
+  },
 
+  async 'wait for what those that run have reserved and do not use'(own, target) {
+    target.script = async (request, wire) => {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      wire.send(...acceptedFor(request), tokenEvent(1, 'x'), finishOf(0, 'stop', 1), doneFor(request, 1));
+      wire.end();
+    };
+    // Each of them uses few of about 42 tokens.
+    const { id } = await own.start(linesOf(12, 40));
+    const batch = await own.until(id, 'completed');
+    expect(batch.request_counts).toEqual({ total: 12, completed: 12, failed: 0 });
+  },
+
+  async 'whose answers are long run beside as many others as their answers fit into memory'(own, target) {
+    const slow = new SlowOrigin(target);
+    slow.text = 'x'.repeat(100_000);
+    const { id } = await own.start(linesOf(30, 40));
+    await eventually(
+      () => own.show(id),
+      ({ request_counts }) => request_counts.completed > 8,
+    );
+    slow.most = 0;
+    await own.until(id, 'completed');
+    expect(slow.most).toBeLessThanOrEqual(5);
+  },
+
+  async 'whose answers break off every time go to the error file, and the others run'(own, target) {
+    target.script = (request, wire) =>
+      String(request.prompts[0]) === 'poison' ? wire.die() : defaultScript(request, wire);
+    const { id } = await own.start([lineOf('0'), lineOf('1', { prompt: 'poison' }), lineOf('2')].join('\n'));
+    const batch = await own.until(id, 'completed');
+    expect(batch.request_counts).toEqual({ total: 3, completed: 2, failed: 1 });
+    expect((await own.records(batch.error_file_id))[0]?.response?.status_code).toBe(502);
+  },
+};
+
+test(`lines ${Object.keys(PATIENT).join('; ')}`, async () => {
+  const limits = [{ concurrent_requests: 3 }, { tokens_per_day: 100, micros_per_day: 1_000_000 }];
+  const targets = new Map<string, TenantOrigin>();
+  origin.script = (request, wire) => targets.get(request.tenantId)!.script(request, wire);
+  await Promise.all(
+    Object.values(PATIENT).map(async (run, at) => {
+      const target = new TenantOrigin();
+      targets.set(`patient-${at}`, target);
+      const { key } = await tenantWithKey(worker, `patient-${at}`, limits[at]);
+      await run(new BatchClient(worker, key), target);
+    }),
+  );
+});
+
+describe('a line', () => {
   test('that no time lets run, because a quota is exhausted, gets its answer as an error', async () => {
     const { key } = await tenantWithKey(worker, 'spent', { tokens_per_day: 30 });
     const own = new BatchClient(worker, key);
@@ -105,44 +159,6 @@ describe('a line', () => {
       status_code: 429,
       body: { error: { code: 'insufficient_quota' } },
     });
-  });
-
-  test('waits for what the lines that run have reserved and do not use', async () => {
-    const limits = { tokens_per_day: 100, micros_per_day: 1_000_000 };
-    const { key } = await tenantWithKey(worker, 'reserved', limits);
-    const own = new BatchClient(worker, key);
-    origin.script = async (request, wire) => {
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      wire.send(...acceptedFor(request), tokenEvent(1, 'x'), finishOf(0, 'stop', 1), doneFor(request, 1));
-      wire.end();
-    };
-    // Each of them uses few of about 42 tokens.
-    const { id } = await own.start(linesOf(12, 40));
-    const batch = await own.until(id, 'completed');
-    expect(batch.request_counts).toEqual({ total: 12, completed: 12, failed: 0 });
-  });
-
-  test('whose answer is long runs beside as many others as their answers fit into memory', async () => {
-    slow.text = 'x'.repeat(100_000);
-    const { id } = await client.start(linesOf(30, 40));
-    await eventually(
-      () => client.show(id),
-      ({ request_counts }) => request_counts.completed > 8,
-    );
-    slow.most = 0;
-    await client.until(id, 'completed');
-    expect(slow.most).toBeLessThanOrEqual(5);
-  });
-
-  test('whose answers break off every time goes to the error file, and the others run', async () => {
-    origin.script = (request, wire) =>
-      String(request.prompts[0]) === 'poison' ? wire.die() : defaultScript(request, wire);
-    const { id } = await client.start(
-      [lineOf('0'), lineOf('1', { prompt: 'poison' }), lineOf('2')].join('\n'),
-    );
-    const batch = await client.until(id, 'completed');
-    expect(batch.request_counts).toEqual({ total: 3, completed: 2, failed: 1 });
-    expect((await client.records(batch.error_file_id))[0]?.response?.status_code).toBe(502);
   });
 
   test('runs with the key of its batch: a revoked key runs none', async () => {

@@ -11,10 +11,10 @@ export class SlowOrigin {
   most = 0;
   /** Of each token. */
   text = 'x';
-  readonly #origin: FakeOrigin;
+  readonly #origin: Pick<FakeOrigin, 'accounts'>;
   readonly #wires = new Set<Wire>();
 
-  constructor(origin: FakeOrigin) {
+  constructor(origin: Pick<FakeOrigin, 'accounts' | 'script'>) {
     this.#origin = origin;
     origin.script = (request, wire) => this.#play(request, wire);
   }

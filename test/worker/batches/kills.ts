@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, type TestContext } from 'vitest';
 import type { Usage } from '../../../shared/generation.ts';
 import { randomFrom } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
@@ -24,7 +24,8 @@ const costOf = ({
 }: Pick<Usage, 'promptTokens' | 'completionTokens'>): number =>
   Math.ceil((2 * promptTokens + 5 * completionTokens) / 4);
 
-test('after kills of workerd and the origin, every line has one record, and ledger and bill have what was generated', async () => {
+/** Kills workerd and the origin while batches run, and reads their records, the ledger and the bill. */
+export async function killDuringBatches({ onTestFinished }: TestContext): Promise<void> {
   const random = randomFrom(3_711);
   const origin = await startFakeOrigin();
   const slow = new SlowOrigin(origin);
@@ -99,4 +100,4 @@ test('after kills of workerd and the origin, every line has one record, and ledg
     (bill) => bill.events === requests,
   );
   expect(billing.of('killed').micros).toBe(cost);
-});
+}

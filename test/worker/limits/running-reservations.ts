@@ -1,12 +1,18 @@
-import { expect, test } from 'vitest';
+import { expect, type TestContext } from 'vitest';
 import { ADMIN_KEY_SHA256, completion, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { startFakeOrigin } from '../support/fake-origin.ts';
 import { holdRequests } from '../support/scripts.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { startWorker } from '../support/worker.ts';
 
-const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256, RESERVATION_TTL_MS: '600000' });
-
-test('refuses for a while what only running requests prevent, and for good what their end does not change', async () => {
+/** Asks for what a running request has reserved, and again after its end. */
+export async function askBesideReservation({ onTestFinished }: TestContext): Promise<void> {
+  const origin = await startFakeOrigin();
+  const worker = await startWorker(origin, { ADMIN_KEY_SHA256, RESERVATION_TTL_MS: '600000' });
+  onTestFinished(async () => {
+    await worker.stop();
+    await origin.stop();
+  });
   const { key } = await tenantWithKey(worker, 'in-flight', { tokens_per_day: 60 });
   const held = holdRequests(origin);
   const leave = new AbortController();
@@ -31,4 +37,4 @@ test('refuses for a while what only running requests prevent, and for good what 
     (one) => one.status === 200 || one.body.error.type === 'insufficient_quota',
   );
   expect(answer.status).toBe(200);
-});
+}

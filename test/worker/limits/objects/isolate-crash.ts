@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, type TestContext } from 'vitest';
 import { costOf } from '../../../../worker/limits/usage/price.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type FakeOrigin, startFakeOrigin } from '../../support/fake-origin.ts';
+import { startFakeOrigin } from '../../support/fake-origin.ts';
 import { open, Stage, takeAll } from '../../support/stage.ts';
 import { spawnWorker, type WorkerProcess } from '../../support/worker-process.ts';
 
@@ -20,36 +20,29 @@ const CRASHES = 3;
 const BRIEF_MS = 5_000;
 const LONG_MS = 600_000;
 
-let origin: FakeOrigin;
-let worker: WorkerProcess | undefined;
-let state: string;
-
-/** @param reservationMs lifetime of the reservations that this Worker makes */
-const start = (reservationMs: number): Promise<WorkerProcess> =>
-  spawnWorker({
-    origin: { url: origin.url, secret: origin.secret },
-    vars: {
-      ADMIN_KEY_SHA256,
-      MODELS_TTL_MS: '5000',
-      RESERVATION_TTL_MS: String(reservationMs),
-    },
-    options: { entry: 'test/worker/support/distant-limiter.ts', state },
-  });
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  state = mkdtempSync(path.join(tmpdir(), 'crash-'));
-});
-afterAll(async () => {
-  await worker?.kill();
-  await origin?.stop();
-  rmSync(state, { recursive: true, force: true });
-});
-
 const usage = async (client: WorkerProcess) => (await admin(client, 'GET', '/usage?tenant=crash')).body.total;
 
-test('frees every slot after crashes and bills what the origin generated', async () => {
-  worker = await start(BRIEF_MS);
+/** Crashes, takes all slots of the next Worker, and reads the bill. */
+export async function crashRepeatedly({ onTestFinished }: TestContext): Promise<void> {
+  const origin = await startFakeOrigin();
+  const state = mkdtempSync(path.join(tmpdir(), 'crash-'));
+  /** @param reservationMs lifetime of the reservations that this Worker makes */
+  const start = (reservationMs: number): Promise<WorkerProcess> =>
+    spawnWorker({
+      origin: { url: origin.url, secret: origin.secret },
+      vars: {
+        ADMIN_KEY_SHA256,
+        MODELS_TTL_MS: '5000',
+        RESERVATION_TTL_MS: String(reservationMs),
+      },
+      options: { entry: 'test/worker/support/distant-limiter.ts', state },
+    });
+  let worker = await start(BRIEF_MS);
+  onTestFinished(async () => {
+    await worker.kill();
+    await origin.stop();
+    rmSync(state, { recursive: true, force: true });
+  });
   const { key } = await tenantWithKey(worker, 'crash', { concurrent_requests: SLOTS });
   // No count of tokens has a whole cost.
   const price = { version: 1, prompt: 333_333_000, cached: 333_333_000, completion: 1_234_567_000 };
@@ -86,7 +79,7 @@ test('frees every slot after crashes and bills what the origin generated', async
     cost_micros: cost,
   };
   const total = await eventually(
-    () => usage(worker!),
+    () => usage(worker),
     (told) =>
       told.completion_tokens === completionTokens &&
       told.prompt_tokens === promptTokens &&
@@ -95,4 +88,4 @@ test('frees every slot after crashes and bills what the origin generated', async
   expect(total).toMatchObject(tokens);
   // Some requests were admitted but never reached the origin.
   expect(total.requests).toBeGreaterThanOrEqual(requests);
-});
+}
