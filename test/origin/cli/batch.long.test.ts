@@ -1,4 +1,4 @@
-import { rmSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -35,12 +35,48 @@ test('runs a file, prints its results and fails if a line has none', async () =>
 });
 
 test('sends a file above 64 MiB in parts', async () => {
-  const blank = `${' '.repeat(1024 * 1024)}\n`.repeat(66);
-  writeFileSync(file, `${lineOf('a')}\n${blank}${lineOf('b')}\n`);
-  const { code, stdout } = await batch('run', file);
-  expect([code, stdout.split('\n').length]).toEqual([0, 3]);
-  const list = await worker.request('/v1/files?purpose=batch&limit=1');
-  const { data } = (await list.json()) as { data: { bytes: number; filename: string }[] };
-  expect(data[0]).toMatchObject({ bytes: statSync(file).size, filename: 'batch-command.jsonl' });
+  const bytes = 64 * 1024 * 1024 + 6;
+  writeFileSync(file, '');
+  truncateSync(file, bytes);
+  appendFileSync(file, 'the end');
+  const sent: [path: string, body: unknown][] = [];
+  const time = { created_at: 0, expires_at: 0 };
+  const created = { id: 'file-1', object: 'file', bytes, created_at: 0, filename: '', status: 'processed' };
+  const upload = {
+    id: 'u',
+    object: 'upload',
+    bytes,
+    ...time,
+    filename: '',
+    purpose: 'batch',
+    status: 'pending',
+  };
+  const replies: Readonly<Record<string, () => object>> = {
+    '/v1/uploads': () => ({ ...upload, file: null }),
+    '/v1/uploads/u/parts': () => ({
+      id: `p${sent.length}`,
+      object: 'upload.part',
+      created_at: 0,
+      upload_id: 'u',
+    }),
+    '/v1/uploads/u/complete': () => ({ ...upload, file: { ...created, purpose: 'batch' } }),
+  };
+  const answer: typeof fetch = async (url, init) => {
+    const { pathname } = new URL(String(url));
+    const { body } = init!;
+    const part = body instanceof FormData ? (body.get('data') as File) : null;
+    sent.push([pathname, part ? [part.size, await part.slice(-7).text()] : JSON.parse(body as string)]);
+    const reply = replies[pathname];
+    return reply ? Response.json(reply()) : Response.json({ error: { message: 'Seen.' } }, { status: 400 });
+  };
+  const environment = { CONTINUO_URL: worker.url, CONTINUO_API_KEY: KEY };
+  await runCli(['batch', 'run', file], { environment, fetch: answer });
+  expect(sent).toMatchObject([
+    ['/v1/uploads', { bytes: bytes + 7, filename: 'batch-command.jsonl' }],
+    ['/v1/uploads/u/parts', [bytes - 6, '\0'.repeat(7)]],
+    ['/v1/uploads/u/parts', [13, 'the end']],
+    ['/v1/uploads/u/complete', { part_ids: ['p2', 'p3'] }],
+    ['/v1/batches', { input_file_id: 'file-1' }],
+  ]);
   rmSync(file);
 });

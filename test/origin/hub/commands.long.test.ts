@@ -8,10 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bareEnvironment } from '../../support/child-processes.ts';
+import { runCli } from '../cli/run-cli.ts';
 import { COMMIT, FakeHub, sha256 } from './fake-hub.ts';
 import { communityFiles, emptyDirectory, randomBytes, runnableFiles } from './repository-files.ts';
 
-/** Runs the command line as a process. */
+/** `continuo model` in this process, or in one of its own where that matters. */
 
 const MAIN = fileURLToPath(new URL('../../../origin/cli/main.ts', import.meta.url));
 const NAME = 'tiny-org/tiny-model';
@@ -32,14 +33,15 @@ afterEach(() => hub.stop());
 /** Additional environment variables of the command. */
 let variables: Record<string, string> = {};
 
+const environment = () => ({
+  HOME: home,
+  HF_HOME: path.join(home, 'hf'),
+  HF_ENDPOINT: hub.endpoint,
+  ...variables,
+});
+
 function start(...args: string[]) {
-  const env = {
-    ...bareEnvironment(),
-    HOME: home,
-    HF_HOME: path.join(home, 'hf'),
-    HF_ENDPOINT: hub.endpoint,
-    ...variables,
-  };
+  const env = { ...bareEnvironment(), ...environment() };
   const child = spawn(process.execPath, [MAIN, 'model', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
@@ -51,7 +53,7 @@ function start(...args: string[]) {
   return { child, ended };
 }
 
-const model = (...args: string[]) => start(...args).ended;
+const model = (...args: string[]) => runCli(['model', ...args], { environment: environment() });
 const repository = () => path.join(home, 'hf', 'hub', 'models--tiny-org--tiny-model');
 const snapshot = () => path.join(repository(), 'snapshots', COMMIT);
 const partial = () => path.join(repository(), 'blobs', `${sha256(FILES[WEIGHTS] as Buffer)}.incomplete`);
@@ -63,7 +65,7 @@ async function until(condition: () => boolean): Promise<void> {
 describe('continuo model', () => {
   test('pulls, lists, checks and removes a model', async () => {
     hub.repositories.set(NAME, { files: runnableFiles() });
-    const pulled = await model('pull', NAME);
+    const pulled = await start('pull', NAME).ended;
     expect(pulled).toMatchObject({ code: 0, stdout: `CONTINUO_MODEL_DIR=${snapshot()}\n` });
     const listed = await model('list');
     expect(listed.stdout).toMatch(/tiny-org\/tiny-model.*main.*fp32.*\d kB/);
@@ -136,7 +138,7 @@ describe('continuo model', () => {
     hub.repositories.set(NAME, { files: runnableFiles() });
     await model('pull', NAME);
     variables = { CONTINUO_PROVIDER: 'cuda', ORT_CUDA_PATH: home };
-    expect((await model('check', NAME)).stderr).toMatch(/^continuo: CUDA lacks libonnx/);
+    expect((await start('check', NAME).ended).stderr).toMatch(/^continuo: CUDA lacks libonnx/);
     variables = { CONTINUO_DEVICE_ID: '1' };
     expect((await model('check', NAME)).stderr).toMatch(
       /a device id is set, but the provider cpu ignores it/,
@@ -191,7 +193,7 @@ describe('continuo model', () => {
     });
     await once(proxy.listen(0, '127.0.0.1'), 'listening');
     variables = { HTTP_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` };
-    expect((await model('pull', NAME)).code).toBe(0);
+    expect((await start('pull', NAME).ended).code).toBe(0);
     proxy.close();
     expect(new Set(targets)).toEqual(
       new Set([hub.endpoint, hub.storageAddress].map((url) => new URL(url).host)),

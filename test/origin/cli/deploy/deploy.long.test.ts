@@ -1,17 +1,16 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type DeployOptions, deploy } from '../../../../origin/cli/deploy/deploy.ts';
 import { wranglerIn } from '../../../../origin/cli/deploy/wrangler.ts';
 import { hostSecret } from '../../../../origin/cli/start/host-secrets.ts';
 import { readEnvironment } from '../../../../origin/cli/worker-configuration.ts';
 import { Terminal } from '../../../../origin/terminal/terminal.ts';
-import { startFakeOrigin } from '../../../worker/support/fake-origin.ts';
-import { startWorker } from '../../../worker/support/worker.ts';
+import { workerForTests } from '../../../worker/support/worker-for-tests.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..');
 const WRANGLER_TOML = readFileSync(path.join(ROOT, 'wrangler.toml'), 'utf8');
@@ -109,24 +108,23 @@ const MIGRATIONS = ['DB', 'USAGE_DB'].map((name) => `d1 migrations apply ${name}
 
 const REPLICATION = 'd1 info continuo-production --json';
 
-/** The deployed Worker, which knows the admin key that a directory keeps. */
-async function deployedWorker(secrets: string) {
-  const origin = await startFakeOrigin();
-  const worker = await startWorker(origin, {
-    ENVIRONMENT: 'production',
-    ADMIN_KEY_SHA256: hostSecret(secrets, 'ADMIN_KEY_SHA256'),
-  });
-  onTestFinished(async () => {
-    await worker.stop();
-    await origin.stop();
-  });
-  const answer: typeof fetch = (input, init) => fetch(String(input).replace(ADDRESS, worker.url), init);
-  return answer;
+const SECRETS = mkdtempSync(path.join(tmpdir(), 'deploy-secrets-'));
+
+/** The deployed Worker of all checkouts. */
+const { worker } = workerForTests({
+  ENVIRONMENT: 'production',
+  ADMIN_KEY_SHA256: hostSecret(SECRETS, 'ADMIN_KEY_SHA256'),
+});
+
+/** Gives a directory the admin key of the deployed Worker, which the result calls. */
+function deployedWorker(secrets: string): typeof fetch {
+  cpSync(SECRETS, secrets, { recursive: true });
+  return (input, init) => fetch(String(input).replace(ADDRESS, worker.url), init);
 }
 
 test('makes what is missing, sets secrets, migrates, deploys and tests; the next run makes nothing', async () => {
   const site = checkout();
-  const answer = await deployedWorker(site.secrets);
+  const answer = deployedWorker(site.secrets);
   const printed = await site.deploy({}, {}, answer);
   expect(site.runs()).toEqual([
     CHECK,
@@ -170,14 +168,14 @@ test.each([
 ] as const)('says how to turn read replication on, unless its mode is auto: %s', async (mode, isAdvised) => {
   const site = checkout();
   site.prepare({ databases: [], secrets: null, ...(mode && { replication: mode }) });
-  const printed = await site.deploy({}, {}, await deployedWorker(site.secrets));
+  const printed = await site.deploy({}, {}, deployedWorker(site.secrets));
   const advice = 'Let copies near the callers serve the reads of continuo-production:';
   expect(printed.includes(advice)).toBe(isAdvised);
 });
 
 test('deploys also if the address for the last test is named', async () => {
   const site = checkout();
-  const answer = await deployedWorker(site.secrets);
+  const answer = deployedWorker(site.secrets);
   const printed = await site.deploy({ url: 'https://api.example.net' }, {}, (input, init) =>
     answer(String(input).replace('https://api.example.net', ADDRESS), init),
   );
@@ -219,7 +217,7 @@ test('a dry run prints the plan, asks no account and accepts the template’s ad
 
 test('one database for keys and ledger is made once', async () => {
   const site = checkout((config) => config.replaceAll('continuo-usage-production', 'continuo-production'));
-  await site.deploy({}, {}, await deployedWorker(site.secrets));
+  await site.deploy({}, {}, deployedWorker(site.secrets));
   expect(site.runs().filter((run) => run.startsWith('d1 create'))).toEqual(['d1 create continuo-production']);
 });
 
@@ -227,7 +225,7 @@ test('a database with an id is not looked for, and an account that refuses is ex
   const named = checkout((config) =>
     config.replaceAll('migrations_dir', 'database_id = "1"\nmigrations_dir'),
   );
-  const answer = await deployedWorker(named.secrets);
+  const answer = deployedWorker(named.secrets);
   await named.deploy({}, {}, answer);
   expect(named.runs().filter((run) => run.startsWith('d1'))).toEqual([...MIGRATIONS, REPLICATION]);
   const stranger = checkout();
