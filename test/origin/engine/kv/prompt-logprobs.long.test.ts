@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { openModel } from '../../../../origin/model/open/open-model.ts';
-import { runs } from '../../../support/random.ts';
 import { Driver, storeBytes } from '../support/engine-driver.ts';
 import { submission } from '../support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from '../support/synthetic-engine.ts';
@@ -14,11 +13,11 @@ const ALL_TOPS = Array.from({ length: 21 }, (_, top) => top);
 
 /** Logprobs of prompts on ONNX Runtime: the prefix store gives the bits of an engine that keeps nothing. */
 describe.each([
-  ['fp32', { quantization: 'none' }, 30],
-  ['float16', { precision: 'float16' }, 15],
-  ['4-bit', { quantization: 'q4' }, 15],
-  ['row-coupling int8', { quantization: 'int8-dynamic' }, 10],
-  ['concatenated-past', { attention: 'concatenated', positionIds: true }, 15],
+  ['fp32', { quantization: 'none' }, 12],
+  ['float16', { precision: 'float16' }, 6],
+  ['4-bit', { quantization: 'q4' }, 6],
+  ['row-coupling int8', { quantization: 'int8-dynamic' }, 4],
+  ['concatenated-past', { attention: 'concatenated', positionIds: true }, 6],
 ] as const)('a scored prompt of a %s model', (_, options, rounds) => {
   let model: SyntheticEngine;
   let runner: ModelRunner;
@@ -63,17 +62,17 @@ describe.each([
     return last?.type === 'done' ? last.usage.cachedTokens : null;
   };
 
-  it('computes what is not stored only, at every boundary and for every top count', async () => {
+  it('computes what is not stored only, at every boundary, for few and for many top tokens', async () => {
     const engine = driver(1000);
     const tokens = Int32Array.from({ length: 3 * CHUNK + 3 }, (_, at) => (at * 37) % 320);
     engine.submit(scored('first', tokens, 0));
     await engine.finish();
     expect(cachedTokens(engine, 'first')).toBe(0);
-    for (const top of ALL_TOPS) {
+    for (const [at, top] of [0, 1, 2, 5, 19, 20].entries()) {
       // Every length once, and those around the boundaries for every count.
       for (let length = 1; length <= tokens.length; length++) {
         const [over, under] = [length % CHUNK, CHUNK - (length % CHUNK)];
-        if (over > 2 && under > 1 && length % ALL_TOPS.length !== top) continue;
+        if (over > 2 && under > 1 && length % 6 !== at) continue;
         const one = scored(`${length} ${top}`, tokens.subarray(0, length), top);
         engine.submit(one);
         await engine.finish();
@@ -168,9 +167,9 @@ describe.each([
           evicted += engine.engine.status.prefixStore?.evictedChunks ?? 0;
         },
       ),
-      { numRuns: runs(2 * rounds) },
+      { numRuns: 2 * rounds },
     );
-    expect(restored).toBeGreaterThan(runs(rounds * CHUNK));
-    expect(evicted).toBeGreaterThan(runs(2 * rounds));
+    expect(restored).toBeGreaterThan(rounds * CHUNK);
+    expect(evicted).toBeGreaterThan(2 * rounds);
   });
 });

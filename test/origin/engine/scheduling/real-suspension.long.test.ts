@@ -3,13 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { openModel } from '../../../../origin/model/open/open-model.ts';
 import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
-import { runs } from '../../../support/random.ts';
 import { Driver } from '../support/engine-driver.ts';
 import { expectAsAlone, schedules } from '../support/random-schedule.ts';
 import { type SyntheticEngine, syntheticEngine } from '../support/synthetic-engine.ts';
 
-const SCHEDULES = runs(100);
-const MIN_SUSPENSIONS = SCHEDULES;
+const SCHEDULES = 30;
 
 /** Schedules in which flex work and tenants above their share are suspended all the time, on ONNX Runtime. */
 describe.each([
@@ -48,6 +46,6 @@ describe.each([
       }),
       { numRuns: SCHEDULES },
     );
-    expect(suspensions).toBeGreaterThan(MIN_SUSPENSIONS);
+    expect(suspensions).toBeGreaterThan(SCHEDULES);
   });
 });
