@@ -1,5 +1,6 @@
-import type { Page, Route } from 'playwright-core';
+import type { Route } from 'playwright-core';
 import { expect } from 'vitest';
+import type { SitePage } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 import type { System } from '../../support/system.ts';
 import { button, call, enter, LONG_NAME, link, tabTo, typeInto } from './keyboard.ts';
@@ -12,85 +13,15 @@ async function accountWith(system: System, id: string, scopes: readonly string[]
   return (await call<{ key: string }>(system, '/admin/v1/keys', key)).key;
 }
 
-async function openSection(page: Page, name: string): Promise<void> {
-  await enter(page, page.getByRole('link', { name: 'Account' }));
-  await enter(page, link(page, name));
-}
-
-test('keys are made, found, rotated and deleted by key presses, and one that is revoked takes the view away', async ({
-  visit,
-  system,
-}) => {
-  const key = await accountWith(system, 'walk-keys', ['keys']);
-  const names = Array.from({ length: 20 }, (_, at) => `service ${at}`);
-  const own = { url: system.url, apiKey: key };
-  for (const name of [...names, LONG_NAME, 'خادم الويب']) await call(own, '/v1/keys', { name });
-  const { page, violations, screenshot } = await visit('/', { key });
-  await openSection(page, 'Keys');
-  await page.getByText('23 of 23').waitFor();
-  expect(await violations()).toEqual([]);
-  await screenshot('account-keys');
-
-  await enter(page, button(page, 'Create a key'));
-  await page.getByRole('dialog').waitFor();
-  await page.keyboard.type('made by hand');
-  await page.keyboard.press('Enter');
-  const made = page.getByRole('region', { name: 'New key' });
-  await made.getByText(/^sk-/).waitFor();
-  await expect.poll(() => made.evaluate((element) => element === document.activeElement)).toBe(true);
-  expect(await violations()).toEqual([]);
-  await enter(page, button(page, 'I have stored it'));
-  await made.waitFor({ state: 'detached' });
-  await page.getByText('24 of 24').waitFor();
-
-  await tabTo(page, page.getByLabel('Find'));
-  await page.keyboard.type('خادم');
-  await page.getByText('1 of 24').waitFor();
-  await enter(page, button(page, 'خادم الويب'));
-  await enter(page, button(page, 'Delete…'));
-  await page.getByLabel('Type the name of the key').waitFor();
-  expect(await violations()).toEqual([]);
-  await page.keyboard.type('خادم الويب');
-  await page.keyboard.press('Enter');
-  await page.getByText('No key is like this.').waitFor();
-
-  await typeInto(page, page.getByLabel('Find'), 'pasted');
-  await enter(page, button(page, LONG_NAME));
-  await enter(page, button(page, 'Rotate…'));
-  await page.getByLabel('Overlap', { exact: true }).waitFor();
-  expect(await violations()).toEqual([]);
-  await typeInto(page, page.getByLabel('Overlap', { exact: true }), '2');
-  await page.keyboard.press('Enter');
-  await made.getByText(/^sk-/).waitFor();
-  await enter(page, button(page, 'I have stored it'));
-  await page.getByText('2 of 25').waitFor();
-  // By the clock of the server, after a moment.
-  await page.getByText(/^ends in (2 h 0 min|1 h 59 min)$/).waitFor();
-
-  const { data } = await call<{ data: { id: string; name: string }[] }>(
-    own,
-    '/v1/keys?limit=100',
-    undefined,
-    'GET',
-  );
-  const { id } = data.find(({ name }) => name === 'The key of the walk')!;
-  await call(system, `/admin/v1/keys/${id}`, undefined, 'DELETE');
-  await enter(page, button(page, 'Create a key'));
-  await page.getByRole('dialog').waitFor();
-  await page.keyboard.type('too late');
-  await page.keyboard.press('Enter');
-  await page.getByText('The server refuses this key').waitFor();
-  await expect.poll(() => page.getByText('pasted').count()).toBe(0);
-  expect(await violations()).toEqual([]);
-});
-
-test('a file becomes a batch whose results are saved and whose tokens leave less of a limit, and the use of 400 days is a chart and a table for keys', async ({
+test('by key presses, a file becomes a batch whose tokens leave less of a limit, the use of 400 days is a chart and a table, and keys are made, found, rotated and deleted, until one that is revoked takes the view away', async ({
   visit,
   system,
 }) => {
   const key = await accountWith(system, 'walk-work', ['completions', 'models']);
-  const { page, violations, screenshot, consoleErrors } = await visit('/', { key });
-  await openSection(page, 'Batches');
+  const site = await visit('/', { key });
+  const { page, violations, screenshot, consoleErrors } = site;
+  await enter(page, page.getByRole('link', { name: 'Account' }));
+  await enter(page, link(page, 'Batches'));
   await page.getByText('No batches').waitFor();
   expect(await violations()).toEqual([]);
   const body = { model: 'default', prompt: 'Once', max_tokens: 4 };
@@ -156,7 +87,75 @@ test('a file becomes a batch whose results are saved and whose tokens leave less
   expect(await violations()).toEqual([]);
   // Of the upload that was broken.
   expect(consoleErrors).toEqual(['Failed to load resource: net::ERR_FAILED']);
+  await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none' });
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.goto('about:blank');
+  await walkKeys(site, system);
 });
+
+async function walkKeys({ page, violations, screenshot }: SitePage, system: System): Promise<void> {
+  const own = { url: system.url, apiKey: await accountWith(system, 'walk-keys', ['keys']) };
+  const names = Array.from({ length: 20 }, (_, at) => `service ${at}`);
+  for (const name of [...names, LONG_NAME, 'خادم الويب']) await call(own, '/v1/keys', { name });
+  await page.goto(`${system.url}/#key=${own.apiKey}`);
+  await enter(page, page.getByRole('link', { name: 'Account' }));
+  await enter(page, link(page, 'Keys'));
+  await page.getByText('23 of 23').waitFor();
+  expect(await violations()).toEqual([]);
+  await screenshot('account-keys');
+
+  await enter(page, button(page, 'Create a key'));
+  await page.getByRole('dialog').waitFor();
+  await page.keyboard.type('made by hand');
+  await page.keyboard.press('Enter');
+  const made = page.getByRole('region', { name: 'New key' });
+  await made.getByText(/^sk-/).waitFor();
+  await expect.poll(() => made.evaluate((element) => element === document.activeElement)).toBe(true);
+  expect(await violations()).toEqual([]);
+  await enter(page, button(page, 'I have stored it'));
+  await made.waitFor({ state: 'detached' });
+  await page.getByText('24 of 24').waitFor();
+
+  await tabTo(page, page.getByLabel('Find'));
+  await page.keyboard.type('خادم');
+  await page.getByText('1 of 24').waitFor();
+  await enter(page, button(page, 'خادم الويب'));
+  await enter(page, button(page, 'Delete…'));
+  await page.getByLabel('Type the name of the key').waitFor();
+  expect(await violations()).toEqual([]);
+  await page.keyboard.type('خادم الويب');
+  await page.keyboard.press('Enter');
+  await page.getByText('No key is like this.').waitFor();
+
+  await typeInto(page, page.getByLabel('Find'), 'pasted');
+  await enter(page, button(page, LONG_NAME));
+  await enter(page, button(page, 'Rotate…'));
+  await page.getByLabel('Overlap', { exact: true }).waitFor();
+  expect(await violations()).toEqual([]);
+  await typeInto(page, page.getByLabel('Overlap', { exact: true }), '2');
+  await page.keyboard.press('Enter');
+  await made.getByText(/^sk-/).waitFor();
+  await enter(page, button(page, 'I have stored it'));
+  await page.getByText('2 of 25').waitFor();
+  // By the clock of the server, after a moment.
+  await page.getByText(/^ends in (2 h 0 min|1 h 59 min)$/).waitFor();
+
+  const { data } = await call<{ data: { id: string; name: string }[] }>(
+    own,
+    '/v1/keys?limit=100',
+    undefined,
+    'GET',
+  );
+  const { id } = data.find(({ name }) => name === 'The key of the walk')!;
+  await call(system, `/admin/v1/keys/${id}`, undefined, 'DELETE');
+  await enter(page, button(page, 'Create a key'));
+  await page.getByRole('dialog').waitFor();
+  await page.keyboard.type('too late');
+  await page.keyboard.press('Enter');
+  await page.getByText('The server refuses this key').waitFor();
+  await expect.poll(() => page.getByText('pasted').count()).toBe(0);
+  expect(await violations()).toEqual([]);
+}
 
 /** A page of 10,000 requests, the last one first. */
 function requestsOf(route: Route): object {

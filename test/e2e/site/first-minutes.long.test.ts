@@ -26,7 +26,55 @@ async function savedBy(page: Page, name: string): Promise<string> {
 /** Leaves the text, so that letters are keys. */
 const leaveText = (page: Page) => button(page, 'More').focus();
 
-test('by keys, tokens are listed and saved, a choice is taken, a request is repeated, ids are sent, and a link brings text and parameters', async ({
+/** Compares two prompts, and scores a given text and lines of choices. */
+async function walkCompare(site: SitePage): Promise<void> {
+  const { page } = site;
+  await page.getByRole('link', { name: 'Compare' }).press('Enter');
+  await page.getByRole('textbox', { name: 'Prompt' }).waitFor();
+  await page.getByLabel('Two prompts').press('Space');
+  for (const [name, prompt] of [
+    ['Prompt of A', PROMPT],
+    ['Prompt of B', `${PROMPT} who`],
+  ] as const)
+    await typeInto(page.getByRole('textbox', { name }), prompt);
+  const sent: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().endsWith('/v1/completions')) sent.push(request.postDataJSON().prompt);
+  });
+  await page.keyboard.press('Control+Enter');
+  await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+  expect(sent.toSorted()).toEqual([PROMPT, `${PROMPT} who`]);
+  await expectAccessible(site, 'two-prompts');
+
+  await page.getByRole('radio', { name: 'Given text' }).press('Space');
+  await typeInto(page.getByRole('textbox', { name: 'Text' }), `${PROMPT} 🙂`);
+  await page.keyboard.press('Control+Enter');
+  await status(page).getByText('Sum of B − A: 0.00 nats').waitFor();
+  await expect.poll(() => page.locator('.differences').textContent()).toBe(`${PROMPT} 🙂`);
+  await expectAccessible(site, 'given-text');
+  await page.emulateMedia({ forcedColors: 'active' });
+  await expectAccessible(site, 'given-text-forced');
+
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.getByRole('radio', { name: 'Choices' }).press('Space');
+  const lines = Array.from({ length: 20 }, () =>
+    JSON.stringify({ prompt: 'Once upon a', choices: [' spreadsheet', ' time'], answer: 1 }),
+  );
+  await page
+    .getByLabel('File')
+    .setInputFiles({ name: 'a.jsonl', mimeType: '', buffer: Buffer.from(`${lines.join('\n')}\nnone\n`) });
+  await status(page).getByText('20 lines to score, 1 left out').waitFor();
+  await button(page, 'Score').press('Enter');
+  await status(page).getByText('Accuracy of 20 lines: sum 100.0 %').waitFor();
+  await status(page).getByText('20 of 20 lines').waitFor();
+  await page.getByRole('cell').getByRole('button', { name: '1', exact: true }).press('Enter');
+  await page.getByRole('region', { name: 'Line 1' }).getByText('★ best, answer').waitFor();
+  await expectAccessible(site, 'score');
+  const scores = (await savedBy(page, 'Save JSONL')).trimEnd().split('\n');
+  expect(scores.map((line) => JSON.parse(line).best)).toEqual(lines.map(() => 1));
+}
+
+test('by keys, tokens are listed and saved, a choice is taken, a request is repeated, ids are sent, a link brings text and parameters, two prompts are compared, and a given text and lines of choices are scored', async ({
   visit,
 }) => {
   const site = await visit('/', TELEPHONE);
@@ -103,56 +151,7 @@ test('by keys, tokens are listed and saved, a choice is taken, a request is repe
   await textOf(page).press('Control+z');
   await expect.poll(now).toEqual(before);
   await page.getByText('came from a link').waitFor({ state: 'detached' });
-  expect(site.consoleErrors).toEqual([]);
-});
-
-test('by keys, two prompts are compared, a given text is scored under two models, and lines of choices from a file', async ({
-  visit,
-}) => {
-  const site = await visit('/#/compare', { width: 1280 });
-  const { page } = site;
-  await page.goto(`${page.url().split('#')[0]}#/compare`);
-  await page.getByRole('textbox', { name: 'Prompt' }).waitFor();
-  await page.getByLabel('Two prompts').press('Space');
-  for (const [name, prompt] of [
-    ['Prompt of A', PROMPT],
-    ['Prompt of B', `${PROMPT} who`],
-  ] as const)
-    await typeInto(page.getByRole('textbox', { name }), prompt);
-  const sent: string[] = [];
-  page.on('request', (request) => {
-    if (request.url().endsWith('/v1/completions')) sent.push(request.postDataJSON().prompt);
-  });
-  await page.keyboard.press('Control+Enter');
-  await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
-  expect(sent.toSorted()).toEqual([PROMPT, `${PROMPT} who`]);
-  await expectAccessible(site, 'two-prompts');
-
-  await page.getByRole('radio', { name: 'Given text' }).press('Space');
-  await typeInto(page.getByRole('textbox', { name: 'Text' }), `${PROMPT} 🙂`);
-  await page.keyboard.press('Control+Enter');
-  await status(page).getByText('Sum of B − A: 0.00 nats').waitFor();
-  await expect.poll(() => page.locator('.differences').textContent()).toBe(`${PROMPT} 🙂`);
-  await expectAccessible(site, 'given-text');
-  await page.emulateMedia({ forcedColors: 'active' });
-  await expectAccessible(site, 'given-text-forced');
-
-  await page.setViewportSize({ width: 390, height: 844 });
-  await page.getByRole('radio', { name: 'Choices' }).press('Space');
-  const lines = Array.from({ length: 20 }, () =>
-    JSON.stringify({ prompt: 'Once upon a', choices: [' spreadsheet', ' time'], answer: 1 }),
-  );
-  await page
-    .getByLabel('File')
-    .setInputFiles({ name: 'a.jsonl', mimeType: '', buffer: Buffer.from(`${lines.join('\n')}\nnone\n`) });
-  await status(page).getByText('20 lines to score, 1 left out').waitFor();
-  await button(page, 'Score').press('Enter');
-  await status(page).getByText('Accuracy of 20 lines: sum 100.0 %').waitFor();
-  await status(page).getByText('20 of 20 lines').waitFor();
-  await page.getByRole('cell').getByRole('button', { name: '1', exact: true }).press('Enter');
-  await page.getByRole('region', { name: 'Line 1' }).getByText('★ best, answer').waitFor();
-  await expectAccessible(site, 'score');
-  const scores = (await savedBy(page, 'Save JSONL')).trimEnd().split('\n');
-  expect(scores.map((line) => JSON.parse(line).best)).toEqual(lines.map(() => 1));
+  await page.emulateMedia({ colorScheme: 'light' });
+  await walkCompare(site);
   expect(site.consoleErrors).toEqual([]);
 });

@@ -65,36 +65,6 @@ test('a long text changes at most once per frame, gives way to what is typed ove
   await expect.poll(() => storedText(page)).toContain(PROMPT + fast.join(''));
 });
 
-test('line breaks of Windows stay in what the model writes, and become plain ones in pasted text', async ({
-  visit,
-}) => {
-  const site = await visit('/');
-  const { page } = site;
-  await site.context.grantPermissions(['clipboard-read', 'clipboard-write']);
-  await textOf(page).click({ position: { x: 8, y: 8 } });
-  await page.evaluate(() => navigator.clipboard.writeText('one\r\ntwo'));
-  await page.keyboard.press('Control+v');
-  const parts = ['\r\nthree', '\r\nfour'].map((text, index) => ({
-    index: 0,
-    text,
-    finish_reason: index === 1 ? 'stop' : null,
-    logprobs: { tokens: [text], token_logprobs: [-1], top_logprobs: [{}], text_offset: [7 * index] },
-  }));
-  const events = parts.map((choice) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`);
-  const prompts: string[] = [];
-  await page.route('**/v1/completions', (route) => {
-    prompts.push(route.request().postDataJSON().prompt);
-    return route.fulfill({ contentType: 'text/event-stream', body: `${events.join('')}data: [DONE]\n\n` });
-  });
-  for (const times of [1, 2]) {
-    await page.keyboard.press('Control+Enter');
-    await expect.poll(() => textOf(page).locator('.token').count()).toBe(2 * times);
-    await status(page).getByText('Finished').waitFor();
-  }
-  expect(prompts).toEqual(['one\ntwo', 'one\ntwo\r\nthree\r\nfour']);
-  expect(site.consoleErrors).toEqual([]);
-});
-
 test('two tabs keep a text, a prompt and sides each over a reload, also a change whose writing the reload cuts off', async ({
   visit,
   system,
@@ -149,11 +119,40 @@ test('two tabs keep a text, a prompt and sides each over a reload, also a change
   await expect.poll(() => shown(page)).toBe(PROMPT);
 });
 
-test('a text goes to Tree, with a branch to Compare, which sends nothing while a dialog is open, with an answer back, and undo keeps the first text', async ({
+/** Pastes a text, and streams one, with the line breaks of Windows. */
+async function expectLineBreaks(page: Page): Promise<void> {
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await textOf(page).click({ position: { x: 8, y: 8 } });
+  await page.evaluate(() => navigator.clipboard.writeText('one\r\ntwo'));
+  await page.keyboard.press('Control+v');
+  const parts = ['\r\nthree', '\r\nfour'].map((text, index) => ({
+    index: 0,
+    text,
+    finish_reason: index === 1 ? 'stop' : null,
+    logprobs: { tokens: [text], token_logprobs: [-1], top_logprobs: [{}], text_offset: [7 * index] },
+  }));
+  const events = parts.map((choice) => `data: ${JSON.stringify({ choices: [choice] })}\n\n`);
+  const prompts: string[] = [];
+  await page.route('**/v1/completions', (route) => {
+    prompts.push(route.request().postDataJSON().prompt);
+    return route.fulfill({ contentType: 'text/event-stream', body: `${events.join('')}data: [DONE]\n\n` });
+  });
+  for (const times of [1, 2]) {
+    await page.keyboard.press('Control+Enter');
+    await expect.poll(() => textOf(page).locator('.token').count()).toBe(2 * times);
+    await status(page).getByText('Finished').waitFor();
+  }
+  expect(prompts).toEqual(['one\ntwo', 'one\ntwo\r\nthree\r\nfour']);
+  await page.unroute('**/v1/completions');
+}
+
+test('line breaks of Windows stay in what the model writes, and become plain ones in pasted text, and a text goes to Tree, with a branch to Compare, which sends nothing while a dialog is open, with an answer back, and undo keeps the first text', async ({
   visit,
 }) => {
   const site = await visit('/');
   const { page } = site;
+  await expectLineBreaks(page);
+  expect(site.consoleErrors).toEqual([]);
   await typeInto(textOf(page), PROMPT);
   await button(page, 'More').click();
   await button(page, 'Open in Tree').click();

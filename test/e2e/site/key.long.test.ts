@@ -11,10 +11,9 @@ const dialog = (page: Page) => page.getByRole('dialog', { name: 'API key' });
 const link = (page: Page, name: string) => page.getByRole('navigation', { name: 'Views' }).getByText(name);
 
 /** Types a key into its dialog. */
-async function enterKey(page: Page, key: string, keeps = false): Promise<void> {
+async function enterKey(page: Page, key: string): Promise<void> {
   await keyButton(page).click();
   await page.getByLabel('Key', { exact: true }).fill(key);
-  if (keeps) await page.getByLabel('Keep the key on this device').check();
   await page.getByRole('button', { name: 'Use this key' }).click();
 }
 
@@ -35,11 +34,11 @@ async function openedBy(page: Page, click: () => Promise<void>): Promise<Page> {
   return opened;
 }
 
-test('a key that is typed is in no address, storage and log unless it is kept, and reaches the documentation and comes back', async ({
+test('a key that is typed is in no address, storage and log unless it is kept, reaches the documentation and comes back, and stays if a link brings another one for its tab', async ({
   visit,
   system,
 }) => {
-  const { page, requestedUrls } = await visit('/', { key: null });
+  const { page, context, requestedUrls } = await visit('/', { key: null });
   await enterKey(page, system.apiKey);
   await accepted(page);
   await typeInto(page.getByRole('textbox', { name: 'Text' }), PROMPT);
@@ -72,6 +71,29 @@ test('a key that is typed is in no address, storage and log unless it is kept, a
   await keep.check();
   await page.getByRole('button', { name: 'Use this key' }).click();
   await expect.poll(() => storedText(page)).toContain(system.apiKey);
+
+  await page.goto(`${system.url}/#key=sk-of-a-link`);
+  await keyButton(page, 'refused').click();
+  await dialog(page).getByText('This device keeps another key').waitFor();
+  const keeps = await page.getByLabel('Keep the key on this device').isChecked();
+  expect(keeps).toBe(false);
+  await page.getByRole('button', { name: 'Use this key' }).click();
+  const docs = await openedBy(page, () => link(page, 'Docs').click({ button: 'middle' }));
+  await accepted(docs);
+  const later = await context.newPage();
+  await later.goto(system.url);
+  await accepted(later);
+  await settled(later);
+  await accepted(later);
+  await page.reload();
+  await accepted(page);
+  await page.goto(`${system.url}/docs#key=sk-of-a-link`);
+  await keyButton(page, 'refused').waitFor();
+  await page.reload();
+  await accepted(page);
+  const stored = await storedText(page);
+  expect(stored).toContain(system.apiKey);
+  expect(stored).not.toContain('sk-of-a-link');
   await keyButton(page).click();
   await keep.uncheck();
   await expect.poll(() => storedText(page)).not.toContain(system.apiKey);
@@ -103,34 +125,6 @@ test('a key that is typed, and not kept, reaches a tab that a middle click, Ctrl
   for (const tab of [before, unasked]) await keyButton(tab, 'no-key').waitFor();
   const histories = await Promise.all([middle, fromMenu].map(historyOf));
   expect(histories.join()).not.toContain(system.apiKey);
-});
-
-test('the key of a link counts for its tab only: the kept key stays', async ({ visit, system }) => {
-  const { page, context } = await visit('/', { key: null });
-  await enterKey(page, system.apiKey, true);
-  await expect.poll(() => storedText(page)).toContain(system.apiKey);
-  await page.goto(`${system.url}/#key=sk-of-a-link`);
-  await keyButton(page, 'refused').click();
-  await dialog(page).getByText('This device keeps another key').waitFor();
-  const keeps = await page.getByLabel('Keep the key on this device').isChecked();
-  expect(keeps).toBe(false);
-  await page.getByRole('button', { name: 'Use this key' }).click();
-  const docs = await openedBy(page, () => link(page, 'Docs').click({ button: 'middle' }));
-  await accepted(docs);
-  const later = await context.newPage();
-  await later.goto(system.url);
-  await accepted(later);
-  await settled(later);
-  await accepted(later);
-  await page.reload();
-  await accepted(page);
-  await page.goto(`${system.url}/docs#key=sk-of-a-link`);
-  await keyButton(page, 'refused').waitFor();
-  await page.reload();
-  await accepted(page);
-  const stored = await storedText(page);
-  expect(stored).toContain(system.apiKey);
-  expect(stored).not.toContain('sk-of-a-link');
 });
 
 test('the link of a local start is worth the key once, and the key of a link is taken while the page waits for its storage', async ({

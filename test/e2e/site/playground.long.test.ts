@@ -82,11 +82,13 @@ test('the text is continued in place, token by token, or at a mark, one undo tak
   await expect.poll(() => runningSequences(system)).toBe(0);
 });
 
-test('an alternative has a token id and takes the place of the token, undo and redo give back all tints, and a reload keeps all but the key', async ({
+test('controls and examples are whole, an alternative has a token id and takes the place of the token, undo and redo give back all tints, and a reload keeps all but the key', async ({
   visit,
   system,
 }) => {
-  const { page } = await visit('/');
+  const { page } = await visit('/', { width: 820 });
+  await expectWholeControls(page);
+  await expectWholeExamples(page);
   // One sampled text of a hundred ends before its length.
   await page.getByLabel('Preset').selectOption('Most likely');
   await typeInto(page.getByLabel('max_tokens', { exact: true }), '40');
@@ -143,11 +145,12 @@ test('an alternative has a token id and takes the place of the token, undo and r
   await page.getByText('This page has no API key').waitFor();
 });
 
-test('a tap opens the alternatives, which stay until a tap elsewhere, fit beside their token in low windows, and move and hide with it', async ({
+test('with fingers, controls are whole, and a tap opens the alternatives, which stay until a tap elsewhere, fit beside their token in low windows, and move and hide with it', async ({
   visit,
 }) => {
   const site = await visit('/', { width: 390, touch: true });
   const { page } = site;
+  await expectWholeControls(page);
   await complete(page);
   const token = textOf(page).locator('.token').nth(8);
   await token.tap();
@@ -213,15 +216,9 @@ test('a tap opens the alternatives, which stay until a tap elsewhere, fit beside
   expect(site.consoleErrors).toEqual([]);
 });
 
-test('controls, key caps and examples are whole, and stand at the edge of the text, in narrow and wide windows', async ({
-  visit,
-}) => {
-  const { page: narrow } = await visit('/', { width: 390, touch: true });
-  await expectWholeControls(narrow);
-  const { page } = await visit('/', { width: 820 });
-  await expectWholeControls(page);
-  await page.keyboard.press('Escape');
-  for (const width of [1280, 1024, 900]) {
+/** Expects examples in columns at the edge of the text, at several widths, in an empty playground. */
+async function expectWholeExamples(page: Page): Promise<void> {
+  for (const width of [1024, 900, 1280]) {
     await page.setViewportSize({ width, height: 800 });
     const cards = page.locator('.example');
     await cards.first().waitFor();
@@ -243,9 +240,9 @@ test('controls, key caps and examples are whole, and stand at the edge of the te
     expect(Math.abs(textLeft - heading!.x), `edge at ${width} pixels`).toBeLessThan(2);
     await typeInto(textOf(page), '');
   }
-});
+}
 
-/** @param page an empty playground. It is left with the dialog of keys. */
+/** @param page an empty playground */
 async function expectWholeControls(page: Page): Promise<void> {
   await textOf(page).waitFor();
   await button(page, 'Key accepted').waitFor();
@@ -272,6 +269,7 @@ async function expectWholeControls(page: Page): Promise<void> {
     .locator('kbd')
     .evaluateAll((caps) => caps.map((cap) => cap.getBoundingClientRect().height));
   expect(Math.max(...heights)).toBeLessThan(24);
+  await page.keyboard.press('Escape');
 }
 
 test('a wrong schema is marked at its place, nothing unchecked can be used, also with late timers, and a right one constrains the text', async ({

@@ -7,8 +7,6 @@ const PROMPT = 'Once upon a time';
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 const dialog = (page: Page) => page.getByRole('dialog', { name: 'Run a model in this browser' });
-const isOpen = (page: Page, name: string) =>
-  dialog(page).getByText(`${name} runs on the processor`).waitFor();
 
 /**
  * Requests that a browser and a server answer with the same tokens. Both round activations, and processors
@@ -56,17 +54,24 @@ const askThread = (page: Page, url: string, bodies: readonly object[]): Promise<
     [url, bodies] as const,
   );
 
-test('a model in the browser gives the tokens of the server, also without a connection', async ({
+test('a directory that is no model is refused by name, and with a full storage, the built-in one gives the tokens of the server, also without a connection', async ({
   visit,
   system,
 }) => {
   const site = await visit('/');
   const { page, context } = site;
+  const protocol = await context.newCDPSession(page);
+  await protocol.send('Storage.overrideQuotaForOrigin', { origin: system.url, quotaSize: 1_000_000 });
   await button(page, 'Run here').click();
   await dialog(page).getByText('28 MB together').waitFor();
+  await dialog(page).locator('input[type=file]').setInputFiles('docs/decisions');
+  await dialog(page)
+    .getByText('decisions is no model: model.onnx, config.json, tokenizer.json missing')
+    .waitFor();
   expect(await site.violations()).toEqual([]);
   await button(page, 'Run continuo-mini here').click();
-  await isOpen(page, 'continuo-mini');
+  await dialog(page).getByText('continuo-mini runs on the processor').waitFor();
+  await dialog(page).getByText("This browser's storage is full or blocked").waitFor();
   await site.screenshot('run-here');
   expect(await site.violations()).toEqual([]);
 
@@ -90,16 +95,4 @@ test('a model in the browser gives the tokens of the server, also without a conn
   await button(page, 'Complete').click();
   await page.getByRole('status').getByText('Finished').waitFor();
   expect(site.consoleErrors).toEqual([]);
-});
-
-test('a directory that is no model is refused by name, and a built one runs', async ({ visit }) => {
-  const { page } = await visit('/');
-  await button(page, 'Run here').click();
-  const input = dialog(page).locator('input[type=file]');
-  await input.setInputFiles('docs/decisions');
-  await dialog(page)
-    .getByText('decisions is no model: model.onnx, config.json, tokenizer.json missing')
-    .waitFor();
-  await input.setInputFiles('origin/models/continuo-mini');
-  await isOpen(page, 'continuo-mini');
 });
