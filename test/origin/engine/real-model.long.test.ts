@@ -14,14 +14,14 @@ import { ordered, transcribe } from './support/transcript.ts';
 
 /** Batch invariance on ONNX Runtime: each request gets the bits that it gets in a separate cold engine. */
 describe.each([
-  ['fp32', { quantization: 'none' }, 12],
-  ['4-bit', { quantization: 'q4' }, 12],
-  ['8-bit', { quantization: 'q8' }, 12],
-  ['4-bit, full-precision', { quantization: 'q4', accuracyLevel: 0 }, 6],
-  ['8-bit, full-precision', { quantization: 'q8', accuracyLevel: 0 }, 6],
+  ['fp32', { quantization: 'none' }, 6],
+  ['4-bit', { quantization: 'q4' }, 6],
+  ['8-bit', { quantization: 'q8' }, 6],
+  ['4-bit, full-precision', { quantization: 'q4', accuracyLevel: 0 }, 4],
+  ['8-bit, full-precision', { quantization: 'q8', accuracyLevel: 0 }, 4],
   // Fewer rounds, because their rows run one by one.
-  ['row-coupling int8', { quantization: 'int8-dynamic' }, 8],
-  ['concatenated-past', { attention: 'concatenated', positionIds: true }, 8],
+  ['row-coupling int8', { quantization: 'int8-dynamic' }, 4],
+  ['concatenated-past', { attention: 'concatenated', positionIds: true }, 4],
   // Its logits are reduced in blocks, and several threads draw its tokens.
   ['large-vocabulary', { quantization: 'q8', vocabulary: 33_000 }, 2],
 ] as const)('a request to a %s model', (_, options, rounds) => {

@@ -14,7 +14,7 @@ import {
   simulate,
 } from '../support/share-simulation.ts';
 
-const WORKLOADS = runs(400);
+const WORKLOADS = runs(200);
 const COSTS: Costs = { chunk: 4, run: 0.5, row: 0.1, noise: 0.2 };
 const PHASES: readonly Omit<Phase, 'ms'>[] = [
   { chunks: 0, rows: 0 },
