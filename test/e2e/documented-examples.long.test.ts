@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { codeFor, examplesIn } from '../docs/pages.ts';
 import { forAllTests } from '../support/for-tests.ts';
 import { startSystem } from '../support/system.ts';
@@ -45,27 +45,6 @@ async function runTypeScript(code: string): Promise<string> {
     rmSync(file);
   }
 }
-
-describe('the runner', () => {
-  test('prints what a shell example prints, and fails with it', async () => {
-    const models = 'curl http://localhost:8787/v1/models -H "Authorization: Bearer $KEY"';
-    expect(JSON.parse(await runShell(models))).toHaveProperty('data');
-    await expect(
-      runShell('curl http://localhost:8787/v1/none -H "Authorization: Bearer $KEY" | cat'),
-    ).rejects.toThrow();
-  });
-
-  test('starts what npx starts', async () => {
-    expect(await runShell('npx continuo --help')).toBe(await runShell('command npx continuo --help'));
-  });
-
-  test('runs TypeScript', async () => {
-    expect(await runTypeScript("import OpenAI from 'openai';\nconsole.log(typeof OpenAI as string);")).toBe(
-      'function\n',
-    );
-    await expect(runTypeScript('throw new Error();')).rejects.toThrow();
-  });
-});
 
 for (const { id, file, code } of examplesIn('sh'))
   test(`${id} in ${file} runs`, async () => {

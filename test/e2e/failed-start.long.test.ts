@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { statOf, untilEnded } from '../support/child-processes.ts';
 import { hasChroot } from '../support/chroot.ts';
-import { exitOf, freePort, launch, START, startSystem } from '../support/system.ts';
+import { exitOf, freePort, launch, START } from '../support/system.ts';
 
 const newDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-failed-start-'));
 
@@ -149,11 +149,4 @@ describe('npm start', () => {
       expect(await exitOf(child)).toBe(0);
     },
   );
-
-  test('replaces an incomplete state file', async () => {
-    const directory = newDirectory();
-    writeFileSync(path.join(directory, 'development.json'), '{"apiKey": "sk-');
-    const system = await startSystem({}, directory);
-    expect(await system.stop()).toBe(0);
-  });
 });

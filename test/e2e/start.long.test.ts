@@ -41,6 +41,8 @@ describe('npm start', () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'continuo-start-'));
 
   beforeAll(async () => {
+    // What a start that was cut off has left. The tests use the new key.
+    await writeFile(path.join(directory, 'development.json'), '{"apiKey": "sk-', { mode: 0o600 });
     // A proxy that does not answer: what stays on this machine is not for it.
     system = await startSystem({ NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:1' }, directory);
   });
@@ -82,7 +84,8 @@ describe('npm start', () => {
     ]);
   });
 
-  test('prints a curl line that returns a completion', async () => {
+  test('replaces an incomplete state file, and prints a curl line that returns a completion', async () => {
+    expect(() => JSON.parse(readFileSync(path.join(directory, 'development.json'), 'utf8'))).not.toThrow();
     const { url, headers, body } = readCurl(system.banner);
     const generated = async () => {
       const response = await fetch(url, { method: 'POST', headers, body });
