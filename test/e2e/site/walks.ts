@@ -10,8 +10,8 @@ import { runs } from '../../support/random.ts';
 
 /** A walk through one view of the page, and what is accessible, whole and free of errors on the way. */
 
-export type Visit = (location: string, options?: PageOptions) => Promise<SitePage>;
-export type Appearance = Required<Pick<PageOptions, 'scheme' | 'width'>>;
+type Visit = (location: string, options?: PageOptions) => Promise<SitePage>;
+type Appearance = Required<Pick<PageOptions, 'scheme' | 'width'>>;
 
 const PROMPT = 'Once upon a time there was a king who had three daughters.';
 
@@ -196,9 +196,16 @@ async function walkDocumentation(visit: Visit, appearance: Appearance, address: 
   expectNoFault(site, address);
 }
 
-export const WALKS = {
-  playground: walkPlayground,
-  tree: walkTree,
-  comparison: walkCompare,
-  documentation: walkDocumentation,
-} as const;
+/** Walks through all views in one page. */
+export async function walkAll(visit: Visit, appearance: Appearance, address: SiteAddress): Promise<void> {
+  let site: SitePage | null = null;
+  const visitAgain: Visit = async (location, options) => {
+    if (site === null) return (site = await visit(location, options));
+    // Otherwise the same document would go on.
+    await site.page.goto('about:blank');
+    await site.page.goto(`${address.url}${location}#key=${address.apiKey}`);
+    return site;
+  };
+  for (const walk of [walkPlayground, walkTree, walkCompare, walkDocumentation])
+    await walk(visitAgain, appearance, address);
+}
