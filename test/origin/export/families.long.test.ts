@@ -7,7 +7,6 @@ import { FAMILIES } from '../../../origin/export/families/families.ts';
 import { prefill } from '../../../origin/hub/greedy.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
-import { changesOfBits } from '../../tools/exporters/compare.ts';
 import { differingPrompts, LOGIT_TOLERANCE, PREFILL_CHUNK } from '../../tools/exporters/family-comparison.ts';
 import { CASES, type FamilyCase, floatsOf, PROMPT } from './family-cases.ts';
 import { hashedCheckpoint } from './hashed-checkpoint.ts';
@@ -27,7 +26,7 @@ describe('a model built from published weights', () => {
   });
 
   it.each(NAMES)('%s has the logits of transformers', async (name) => {
-    await withBuilt(name, { precision: 'fp32', slots: 2 }, async (runner, { rows, continuations }) => {
+    await withBuilt(name, 'fp32', async (runner, { rows, continuations }) => {
       for (const { position, logits } of rows) {
         const computed = await prefill(runner, 0, PROMPT.slice(0, position + 1));
         expect(largestDifference(computed, floatsOf(logits)), `position ${position}`).toBeLessThanOrEqual(
@@ -38,17 +37,8 @@ describe('a model built from published weights', () => {
     });
   });
 
-  it.each(['mixtral', 'gpt_oss', 'bloom', 'gemma2'])(
-    '%s keeps the bits of a row in a batch of eight and after a cached prefix',
-    async (name) => {
-      await withBuilt(name, { precision: 'fp32', slots: 8 }, async (runner) => {
-        expect(await changesOfBits(runner, PROMPT)).toEqual([]);
-      });
-    },
-  );
-
   it.each(['llama', 'mixtral', 'qwen2_moe'])('%s in fp16 has nearly these logits', async (name) => {
-    await withBuilt(name, { precision: 'fp16', slots: 2 }, async (runner, { rows }) => {
+    await withBuilt(name, 'fp16', async (runner, { rows }) => {
       const { position, logits } = rows.at(-1)!;
       const computed = await prefill(runner, 0, PROMPT.slice(0, position + 1));
       expect(largestDifference(computed, floatsOf(logits))).toBeLessThan(0.02);
@@ -58,13 +48,13 @@ describe('a model built from published weights', () => {
 
 async function withBuilt(
   name: string,
-  { precision, slots }: { readonly precision: 'fp32' | 'fp16'; readonly slots: number },
+  precision: 'fp32' | 'fp16',
   check: (runner: ModelRunner, one: FamilyCase) => Promise<void>,
 ): Promise<void> {
   const one = CASES.find((each) => each.name === name)!;
-  const directory = path.join(folder, `${name}-${precision}-${slots}`);
+  const directory = path.join(folder, `${name}-${precision}`);
   await buildModel(hashedCheckpoint(one.config, one.tensors), { precision, directory });
-  const options = { slots, prefillChunk: PREFILL_CHUNK, threads: 1, kvLimitBytes: 2 ** 30 };
+  const options = { slots: 2, prefillChunk: PREFILL_CHUNK, threads: 1, kvLimitBytes: 2 ** 30 };
   const { runner } = await openModel({ directory, ...options });
   try {
     await check(runner, one);

@@ -6,10 +6,13 @@ import { expectSameBits, openRunner } from './built-model.ts';
 import { CASES } from './family-cases.ts';
 import { hashedCheckpoint } from './hashed-checkpoint.ts';
 
-/** Experts, sinks, ALiBi, windows, outer rotation, latent attention, sparse mixers, shared KV, streams. */
+/**
+ * Experts, sinks, ALiBi, capped scores, windows, outer rotation, latent attention, sparse mixers, streams,
+ * shared KV.
+ */
 const NAMES = [
-  ...['olmoe', 'gpt_oss', 'bloom', 'gemma3', 'phi', 'deepseek_v2', 'deepseek_v3', 'phimoe'],
-  ...['gemma3n_text', 'gemma3n', 'gemma4_text', 'gemma4', 'llama4_text'],
+  ...['olmoe', 'gpt_oss', 'bloom', 'gemma2', 'gemma3', 'phi', 'deepseek_v2', 'deepseek_v3', 'phimoe'],
+  ...['gemma3n', 'gemma4', 'llama4_text'],
 ];
 const PRECISIONS = ['fp32', 'fp16', 'int8', 'int4'] as const;
 
