@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { projectsOf } from '../vitest.config.ts';
-import { groupOf, isLong, testFiles } from './support/groups.ts';
+import { isLong, testFiles } from './support/groups.ts';
 
 /** Files of `npm test` if the mode is `quick`, and of `npm run test:all` if not. */
 const filesOf = (mode: string): string[] =>
@@ -16,19 +16,6 @@ test('`npm run test:all` runs every test file, and `npm test` all but the long o
       .filter((file) => !isLong(file))
       .toSorted(),
   );
-});
-
-test('a test that reaches workerd, a process or ONNX Runtime through other files is no unit test', () => {
-  expect(groupOf('test/worker/limits/limits.test.ts')).toBe('worker');
-  expect(groupOf('test/origin/main.long.test.ts')).toBe('origin');
-  expect(groupOf('test/origin/model/layouts.long.test.ts')).toBe('origin');
-  expect(groupOf('test/e2e/completions.long.test.ts')).toBe('e2e');
-  expect(groupOf('test/worker/limits/quota/quota.test.ts')).toBe('unit');
-  expect(groupOf('test/origin/engine/scheduling/step-plan.test.ts')).toBe('unit');
-});
-
-test('a folder without a group cannot hold a test that starts something', () => {
-  expect(() => groupOf('test/support/system.ts')).toThrow('test/support/system.ts reaches');
 });
 
 test('no test draws numbers that cannot be repeated', () => {
