@@ -16,49 +16,6 @@ async function runHere(page: Page): Promise<void> {
   await page.keyboard.press('Escape');
 }
 
-async function complete(page: Page): Promise<void> {
-  await typeInto(textOf(page), PROMPT);
-  await button(page, 'Complete').click();
-  await page.getByRole('status').getByText('Finished').waitFor();
-}
-
-test('page and model open again without a connection, and all views run on it', async ({ visit }) => {
-  const { page, context, consoleErrors } = await visit('/');
-  await runHere(page);
-  await context.setOffline(true);
-  await page.reload();
-  await runHere(page);
-  await complete(page);
-
-  await view(page, 'Tree').click();
-  await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
-  await page.keyboard.press('Control+Enter');
-  await page.getByRole('treeitem').nth(4).waitFor();
-  await page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor();
-
-  await view(page, 'Compare').click();
-  for (const side of ['A', 'B'])
-    await page.getByRole('combobox', { name: `Model of ${side}` }).selectOption('continuo-mini@browser');
-  await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
-  await page.keyboard.press('Control+Enter');
-  await page.locator('.plot').nth(1).waitFor();
-  expect(consoleErrors.filter((error) => !error.includes('ERR_INTERNET_DISCONNECTED'))).toEqual([]);
-});
-
-test('with a full storage, the model runs, and a notice says that the next visit downloads it again', async ({
-  visit,
-  system,
-}) => {
-  const { page, context } = await visit('/');
-  const protocol = await context.newCDPSession(page);
-  await protocol.send('Storage.overrideQuotaForOrigin', { origin: system.url, quotaSize: 1_000_000 });
-  await button(page, 'Run here').click();
-  await button(page, 'Run continuo-mini here').click();
-  await dialog(page).getByText("This browser's storage is full or blocked").waitFor();
-  await page.keyboard.press('Escape');
-  await complete(page);
-});
-
 /** Names of built files, with their hash. */
 const NAMES = /-([\w-]{8})\.(js|css|svg)\b/g;
 
@@ -91,7 +48,7 @@ async function deployments(url: string) {
 const deploymentOf = (page: Page): Promise<string | undefined> =>
   page.evaluate(() => document.querySelector<HTMLScriptElement>('script[src]')?.src.at(-4));
 
-test('a tab keeps its files after a deployment, and a reload brings the new ones, also offline', async ({
+test('a tab keeps its files after a deployment, a reload brings the new ones, and page and model open again without a connection, where all views run', async ({
   browser,
   system,
 }) => {
@@ -114,8 +71,22 @@ test('a tab keeps its files after a deployment, and a reload brings the new ones
   await page.reload();
   await expect.poll(() => deploymentOf(page)).toBe('b');
   await runHere(page);
+  for (const side of ['A', 'B'])
+    await page.getByRole('combobox', { name: `Model of ${side}` }).selectOption('continuo-mini@browser');
+  await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
+  await page.keyboard.press('Control+Enter');
+  await page.locator('.plot').nth(1).waitFor();
+
+  await view(page, 'Tree').click();
+  await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
+  await page.keyboard.press('Control+Enter');
+  await page.getByRole('treeitem').nth(4).waitFor();
+  await page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor();
+
   await view(page, 'Playground').click();
-  await complete(page);
+  await typeInto(textOf(page), PROMPT);
+  await button(page, 'Complete').click();
+  await page.getByRole('status').getByText('Finished').waitFor();
   expect(consoleErrors.filter((error) => !error.includes('ERR_INTERNET_DISCONNECTED'))).toEqual([]);
   await close();
   server.close();
