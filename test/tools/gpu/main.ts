@@ -51,7 +51,11 @@ const program = new Command('gpu')
   .option('--stages <words>', 'comma-separated: of the plan, those with one of these words', list(String), [
     '',
   ])
-  .option('--rehearse <name>', 'a small model in place of those of the plan', modelOrDirectory(MODELS))
+  .option(
+    '--rehearse <name>',
+    'a small model in place of those of the plan; tests are only listed',
+    modelOrDirectory(MODELS),
+  )
   .option('--pack <directory>', 'writes luggage for a machine without network instead of measuring')
   .option('--architecture <number>', 'of the card that the luggage is for; 90 = Hopper', whole(1), 90);
 
@@ -259,14 +263,10 @@ async function main(): Promise<void> {
     // Tests have another home directory.
     const env = { ...process.env, ORT_CUDA_PATH: cudaFolder(process.env) };
     const results = `--outputFile.json=${path.join(options.out, 'tests.json')}`;
-    const args = [
-      'run',
-      '--config',
-      'test/tools/gpu/vitest.config.ts',
-      '--reporter=default',
-      '--reporter=json',
-    ];
-    const tests = spawnSync(process.execPath, [vitest, ...args, results], { stdio: 'inherit', env });
+    // Where a rehearsal takes place, the tests run by themselves.
+    const how = options.rehearse ? ['list'] : ['run', '--reporter=default', '--reporter=json', results];
+    const args = [vitest, ...how, '--config', 'test/tools/gpu/vitest.config.ts'];
+    const tests = spawnSync(process.execPath, args, { stdio: 'inherit', env });
     if (tests.status !== 0) process.exitCode = 1;
   }
   let transformers: TransformersRates | null = null;

@@ -1,7 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { temporaryDirectory } from '../../origin/model/synthetic-runner.ts';
 import { contentsToRun, NODE, writeTar } from './luggage/luggage.ts';
 import { STAGES } from './plan.ts';
@@ -15,14 +16,16 @@ interface Result {
   };
 }
 
+const luggage = mkdtempSync(join(tmpdir(), 'luggage-'));
+afterAll(() => rmSync(luggage, { recursive: true, force: true }));
+
 /** Unpacks the luggage, apart from the CUDA provider, where no other module is found. */
-function unpackedLuggage(): string {
-  const folder = temporaryDirectory();
+beforeAll(() => {
+  if (!existsSync(NODE)) return;
   const { installed, sources } = contentsToRun();
-  writeTar(join(folder, 'tar'), [...installed, ...sources]);
-  execFileSync('tar', ['-xf', 'tar'], { cwd: folder });
-  return folder;
-}
+  writeTar(join(luggage, 'tar'), [...installed, ...sources]);
+  execFileSync('tar', ['-xf', 'tar'], { cwd: luggage });
+});
 
 function plan(...args: string[]): readonly Result[] {
   const out = temporaryDirectory();
@@ -36,17 +39,23 @@ function plan(...args: string[]): readonly Result[] {
     out,
     ...args,
   ];
-  spawnSync(NODE, all, { cwd: unpackedLuggage(), encoding: 'utf8' });
+  spawnSync(NODE, all, { cwd: luggage, encoding: 'utf8' });
   return JSON.parse(readFileSync(join(out, 'plan.json'), 'utf8')) as Result[];
 }
 
 const packed = it.runIf(existsSync(NODE));
 
+const kindOf = ({ parts, questions }: (typeof STAGES)[number]) => `${parts} ${questions}`;
+/** Those that differ in more than their model, which is the same for all here. */
+const DISTINCT = STAGES.filter(
+  (stage, at) => STAGES.findIndex((other) => kindOf(other) === kindOf(stage)) === at,
+).map(({ name }) => name);
+
 packed(
-  'all stages run in the unpacked luggage with a small model on the CPU, and each question has an answer',
+  'each kind of stage runs in the unpacked luggage with a small model on the CPU, and each question has an answer',
   () => {
-    const results = plan('--providers', 'cpu', '--plan', '600');
-    expect(results.map(({ stage, code }) => [stage, code])).toEqual(STAGES.map(({ name }) => [name, 0]));
+    const results = plan('--providers', 'cpu', '--plan', '600', '--stages', DISTINCT.join());
+    expect(results.map(({ stage, code }) => [stage, code])).toEqual(DISTINCT.map((name) => [name, 0]));
     const answers = results.flatMap(({ report }) => Object.entries(report.reports[0]!.experiments));
     const failed = answers
       .filter(([, answer]) => 'error' in (answer as object))

@@ -96,7 +96,7 @@ export interface PlanOptions {
   readonly batches: readonly number[];
   readonly python: string;
   readonly out: string;
-  /** Replaces the models of all stages, to rehearse them. */
+  /** Replaces the models of all stages, to rehearse them. Their tests are loaded and not run. */
   readonly rehearse?: string | undefined;
 }
 
@@ -168,6 +168,7 @@ function runStage(stage: Stage, options: PlanOptions, directory: string, timeout
     ...(model !== undefined && { model }),
     ...(questions !== undefined && { experiments: questions }),
     ...(context !== undefined && !rehearse && { context: `${context}` }),
+    ...(rehearse && { rehearse }),
   };
   const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
   return runNode([MAIN, ...args], { timeout, env: { ...process.env, ...environment } });
