@@ -1,6 +1,3 @@
-import { writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { siteTest as test } from '../../support/browser/site-test.ts';
@@ -24,20 +21,6 @@ async function startTree(page: Page): Promise<void> {
 async function fileCommand(page: Page, name: string): Promise<void> {
   await page.getByRole('button', { name: 'File' }).click();
   await page.getByRole('button', { name }).click();
-}
-
-/** Imports a tree whose root has children with long texts that begin with blank lines. */
-async function importBranches(page: Page, count: number): Promise<void> {
-  const text = `\n\n${'The wolf went to the deep forest and slept there. '.repeat(12)}`;
-  const nodes = Array.from({ length: count }, (_, index) => ({ parent: 0, text: `${text}${index}` }));
-  const file = path.join(tmpdir(), `${crypto.randomUUID()}.json`);
-  const tree = { format: 'continuo-tree', version: 1, name: 'wide' };
-  writeFileSync(file, JSON.stringify({ ...tree, nodes: [{ parent: null, text: PROMPT }, ...nodes] }));
-  await page.getByRole('link', { name: 'Tree' }).click();
-  const chooser = page.waitForEvent('filechooser');
-  await page.getByRole('button', { name: 'Import a tree…' }).click();
-  await (await chooser).setFiles(file);
-  await rows(page).nth(5).waitFor();
 }
 
 test('a written prompt survives a reload until its tree is started, and a dialog focuses its first field or the button that changes nothing, takes all keys, and has room for a long name', async ({
@@ -108,56 +91,4 @@ test('a written prompt survives a reload until its tree is started, and a dialog
   await fileCommand(page, 'Delete tree…');
   const deletion = page.getByRole('dialog', { name: /^Delete/ });
   await expect.poll(() => deletion.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
-});
-
-test('with 40 branches the panes scroll, the bars stay, and in low windows of fingers there is room to read', async ({
-  visit,
-}) => {
-  const site = await visit('/');
-  const { page } = site;
-  await importBranches(page, 40);
-  const outside = () =>
-    page.evaluate(() =>
-      ['.header', '.tree-toolbar', '.node-actions', '.node-actions .button', '.branch-bar .primary']
-        .flatMap((selector) => [...document.querySelectorAll(selector)])
-        .filter((element) => {
-          const { left, right, top, bottom } = element.getBoundingClientRect();
-          return left < 0 || right > innerWidth || top < 0 || bottom > innerHeight;
-        })
-        .map((element) => element.className),
-    );
-  const scrolled = (selector: string) => page.locator(selector).evaluate((element) => element.scrollTop);
-  for (const [width, height] of [
-    [1440, 900],
-    [1280, 800],
-    [820, 1180],
-    [390, 844],
-  ] as const) {
-    const size = `${width} × ${height}`;
-    await page.setViewportSize({ width, height });
-    await expect.poll(outside, { message: size }).toEqual([]);
-    for (const pane of ['.outline', '.reading']) {
-      await page.locator(pane).evaluate((element) => element.scrollTo(0, 0));
-      await page.locator(pane).hover();
-      await page.mouse.wheel(0, 600);
-      await expect.poll(() => scrolled(pane), { message: size }).toBeGreaterThan(100);
-      const scrolledBeside = await scrolled('main');
-      expect(scrolledBeside, size).toBe(0);
-      await expect.poll(outside, { message: size }).toEqual([]);
-    }
-    await site.screenshot(`tree-wide-${width}`);
-  }
-  await expect.poll(() => page.locator('.branch-text').first().textContent()).toMatch(/^↵↵ The wolf/);
-
-  const devices = await site.context.newCDPSession(page);
-  await devices.send('Emulation.setTouchEmulationEnabled', { enabled: true });
-  const room = () => page.locator('.reading').evaluate((pane) => pane.clientHeight);
-  for (const [width, height] of [
-    [720, 450],
-    [844, 390],
-    [667, 375],
-  ] as const) {
-    await page.setViewportSize({ width, height });
-    await expect.poll(room, { message: `at ${width} × ${height}` }).toBeGreaterThanOrEqual(150);
-  }
 });

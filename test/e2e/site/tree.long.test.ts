@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { closeAndLeave, typeInto } from '../../support/browser/site-page.ts';
+import { closeAndLeave, type SitePage, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -64,6 +64,62 @@ function lastNode(size: number): number {
   let last = 0;
   while (4 * last + 1 < size) last = Math.min(4 * last + 4, size - 1);
   return last;
+}
+
+/** A tree whose root has children with long texts that begin with blank lines. */
+function wideTree(count: number): string {
+  const text = `\n\n${'The wolf went to the deep forest and slept there. '.repeat(12)}`;
+  const nodes = Array.from({ length: count }, (_, index) => ({ parent: 0, text: `${text}${index}` }));
+  const tree = { format: 'continuo-tree', version: 1, name: 'wide' };
+  return JSON.stringify({ ...tree, nodes: [{ parent: null, text: PROMPT }, ...nodes] });
+}
+
+/** Panes scroll, bars stay, and in low windows of fingers there is room. */
+async function expectRoomToRead({ page, context, screenshot }: SitePage): Promise<void> {
+  const outside = () =>
+    page.evaluate(() =>
+      ['.header', '.tree-toolbar', '.node-actions', '.node-actions .button', '.branch-bar .primary']
+        .flatMap((selector) => [...document.querySelectorAll(selector)])
+        .filter((element) => {
+          const { left, right, top, bottom } = element.getBoundingClientRect();
+          return left < 0 || right > innerWidth || top < 0 || bottom > innerHeight;
+        })
+        .map((element) => element.className),
+    );
+  const scrolled = (selector: string) => page.locator(selector).evaluate((element) => element.scrollTop);
+  for (const [width, height] of [
+    [1440, 900],
+    [1280, 800],
+    [820, 1180],
+    [390, 844],
+  ] as const) {
+    const size = `${width} × ${height}`;
+    await page.setViewportSize({ width, height });
+    await expect.poll(outside, { message: size }).toEqual([]);
+    for (const pane of ['.outline', '.reading']) {
+      await page.locator(pane).evaluate((element) => element.scrollTo(0, 0));
+      await page.locator(pane).hover();
+      await page.mouse.wheel(0, 600);
+      await expect.poll(() => scrolled(pane), { message: size }).toBeGreaterThan(100);
+      const scrolledBeside = await scrolled('main');
+      expect(scrolledBeside, size).toBe(0);
+      await expect.poll(outside, { message: size }).toEqual([]);
+    }
+    await screenshot(`tree-wide-${width}`);
+  }
+  await expect.poll(() => page.locator('.branch-text').first().textContent()).toMatch(/^↵↵ The wolf/);
+
+  const devices = await context.newCDPSession(page);
+  await devices.send('Emulation.setTouchEmulationEnabled', { enabled: true });
+  const room = () => page.locator('.reading').evaluate((pane) => pane.clientHeight);
+  for (const [width, height] of [
+    [720, 450],
+    [844, 390],
+    [667, 375],
+  ] as const) {
+    await page.setViewportSize({ width, height });
+    await expect.poll(room, { message: `at ${width} × ${height}` }).toBeGreaterThanOrEqual(150);
+  }
 }
 
 test('trees are exported and imported equal, kept side by side, and deleted, and another file is refused', async ({
@@ -241,7 +297,7 @@ test('a branch reuses the prefix of its parent, an alternative starts branches, 
   await expect.poll(() => rows(second).allTextContents()).toEqual(last);
 });
 
-test('the graph shows each node in the middle of its children, and of 10,000 nodes only the visible ones are rendered', async ({
+test('the graph shows each node in the middle of its children, of 10,000 nodes only the visible ones are rendered, and with 40 branches the panes scroll, the bars stay, and there is room to read', async ({
   visit,
 }) => {
   const site = await visit('/', { width: 1440, height: 900 });
@@ -304,4 +360,10 @@ test('the graph shows each node in the middle of its children, and of 10,000 nod
   await graph.hover();
   await page.mouse.wheel(0, -2_000);
   await expect.poll(() => selectedRow(page).count()).toBe(0);
+
+  await page.keyboard.press('v');
+  await graph.waitFor({ state: 'detached' });
+  await importFile(page, wideTree(40));
+  await page.locator('.branch-text', { hasText: 'The wolf' }).first().waitFor();
+  await expectRoomToRead(site);
 });
