@@ -34,8 +34,8 @@ beforeAll(async () => {
 afterAll(() => browser?.close());
 
 /**
- * Builds a random Llama, or another model, and returns its directory. In float32, because quantized ones round
- * activations, and random weights have many near-ties.
+ * Builds a random Llama, or another model, and returns its directory. In float32, because quantized ones
+ * round activations, and random weights have many near-ties.
  */
 async function builtModel(other?: Checkpoint): Promise<string> {
   const folder = mkdtempSync(path.join(tmpdir(), 'webgpu-'));
