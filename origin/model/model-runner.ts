@@ -136,7 +136,7 @@ export interface TokenScore {
 
 /** Rows of logits of a run. Valid until the next run. */
 export interface LogitRows {
-  /** Returns a row in main memory; valid until the next call. */
+  /** Returns a row in main memory. @throws RuntimeFault if a device does not bring it */
   row(row: number): Float32Array;
   /**
    * Returns the device's score of the token after a row. Null if only the whole row can give it: no device

@@ -219,15 +219,14 @@ export class Engine {
     }
   }
 
-  /** Takes the results of a run. Returns null if the device failed to bring logits that samplers ask for. */
+  /** Takes the results of a run. Returns null if the device failed to bring logits that they need. */
   #postprocess(run: ModelRun, logits: Float32Array, now: number): RunResult | null {
     try {
       const result = run.postprocess(logits, now);
       this.#failures = 0;
       return result;
     } catch (thrown) {
-      // After prompts, a prefix could not be read, and copies of other slots have been recorded.
-      if (run.kind !== 'decode' || !(thrown instanceof RuntimeFault)) throw thrown;
+      if (run.hasRecorded || !(thrown instanceof RuntimeFault)) throw thrown;
       this.#runFailed(run.requests, thrown);
       return null;
     }

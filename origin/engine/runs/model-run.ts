@@ -13,6 +13,11 @@ export interface ModelRun extends Pick<StepReport, 'kind'> {
   readonly copies: readonly KvCopy[];
   /** The requests that fail if the run fails. */
   readonly requests: readonly OpenRequest[];
+  /**
+   * Whether `postprocess` has recorded copies of other slots, or prefixes. A fault of the device before that
+   * fails only the requests; after that, slots may not hold what is recorded.
+   */
+  readonly hasRecorded: boolean;
   start(): Float32Array | Promise<Float32Array>;
   postprocess(logits: Float32Array, now: number): RunResult;
   /** Charges the time of the whole run to the tenants in it, also if it failed. */

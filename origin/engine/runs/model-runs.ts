@@ -80,6 +80,7 @@ export class ModelRuns {
       kind: 'decode',
       copies: [],
       requests: sequences.flatMap((sequence) => sequence?.request ?? []),
+      hasRecorded: false,
       start: () => {
         this.#clock.enter(run);
         const draws = this.#draws(sequences);

@@ -7,7 +7,7 @@ import type { PrefixCache } from '../state/prefix-cache.ts';
 import type { RunningSet } from '../state/running-set.ts';
 import type { EngineOptions } from './engine-options.ts';
 import { isJoinable, JoinedPrompts } from './joined-prompts.ts';
-import type { ModelRun, ModelRunsParts, RunResult } from './model-run.ts';
+import type { ModelRun, ModelRunsParts } from './model-run.ts';
 import type { Requests } from './requests.ts';
 import { ONE_ROW, type RunClock } from './run-clock.ts';
 
@@ -24,6 +24,14 @@ interface PrefillPart {
   readonly prefill: PromptPrefill;
   readonly chunk: PrefillChunk;
   readonly end: number;
+}
+
+/** What the rows of a run have said of a prompt, of which nothing is recorded yet. */
+interface PrefillResult {
+  readonly prefill: PromptPrefill;
+  readonly start: number;
+  /** The prompt's last row if it is needed, else null. */
+  readonly last: Float32Array | null;
 }
 
 /** Builds the runs of a step that compute prompts, or restore what is stored of them. */
@@ -81,8 +89,12 @@ export class PrefillRuns {
     const { request } = prefill;
     const run = this.#clock.newRun(new Set([request.account]));
     let rows: LogitRows | null = null;
+    let hasRecorded = false;
     return {
       kind: 'prefill',
+      get hasRecorded() {
+        return hasRecorded;
+      },
       copies: [...entered, ...restored.copies, ...joined.copies],
       requests: joined.members.map((member) => member.request),
       start: () => {
@@ -103,11 +115,13 @@ export class PrefillRuns {
       postprocess: (_, now) => {
         // A run that was done before it could be stopped counts.
         run.stoppedBy = null;
-        if (parts.length > 0) return this.#advancePrefills(parts, rows!, now);
-        const ofPrompt = part(rows!, 0, 1);
-        const isOpen = !request.closed;
-        const copies = isOpen ? this.#requests.advancePrefill(prefill, prefill.computed, ofPrompt, now) : [];
-        return { rows: 1, tokens: 0, copies };
+        const results =
+          parts.length > 0
+            ? this.#read(parts, rows!)
+            : [this.#readOne(prefill, prefill.computed, part(rows!, 0, 1))];
+        hasRecorded = true;
+        const tokens = parts.reduce((sum, { chunk }) => sum + chunk.tokens.length, 0);
+        return { rows: results.length, tokens, copies: this.#advance(results, now) };
       },
       charge: () => this.#clock.chargeRun('prefill', run, new Map([[request.account, ONE_ROW]])),
     };
@@ -147,13 +161,13 @@ export class PrefillRuns {
     const most = chunk * this.#maxChunks;
     const joined = new JoinedPrompts(prefill, scores ? Math.min(most, this.#maxScored!) : most);
     const copies: KvCopy[] = [];
-    const canJoin = (other: PromptPrefill) =>
-      isJoinable(other, chunk) && !this.#waits(other) && this.#canScore(other) === scores;
+    const canJoin = (candidate: PromptPrefill) =>
+      isJoinable(candidate, chunk) && !this.#waits(candidate) && this.#canScore(candidate) === scores;
     if (joinsPrompts && canJoin(prefill)) {
-      for (const other of this.#running.prefillsOf(prefill.request.account)) {
-        if (other === prefill || !canJoin(other) || !joined.suits(other)) continue;
-        if (other.slot < 0) copies.push(...this.#enter(other));
-        if (canJoin(other)) joined.add(other);
+      for (const candidate of this.#running.prefillsOf(prefill.request.account)) {
+        if (candidate === prefill || !canJoin(candidate) || !joined.suits(candidate)) continue;
+        if (candidate.slot < 0) copies.push(...this.#enter(candidate));
+        if (canJoin(candidate)) joined.add(candidate);
       }
     }
     return { members: joined.members, copies };
@@ -164,19 +178,26 @@ export class PrefillRuns {
     return { prefill, chunk, end: prefill.computed + chunk.tokens.length };
   }
 
-  /** Takes the results of a run that has computed. */
-  #advancePrefills(parts: readonly PrefillPart[], ofRun: LogitRows, now: number): RunResult {
-    const copies: KvCopy[] = [];
+  /** @throws RuntimeFault if the device does not bring a row */
+  #read(parts: readonly PrefillPart[], rows: LogitRows): readonly PrefillResult[] {
     let first = 0;
-    let tokens = 0;
-    for (const { prefill, chunk, end } of parts) {
+    return parts.map(({ prefill, chunk, end }) => {
       const count = chunk.logitsAt.length;
-      const rows = part(ofRun, first, count);
-      if (!prefill.request.closed) copies.push(...this.#requests.advancePrefill(prefill, end, rows, now));
       first += count;
-      tokens += chunk.tokens.length;
-    }
-    return { rows: parts.length, tokens, copies };
+      return this.#readOne(prefill, end, part(rows, first - count, count));
+    });
+  }
+
+  #readOne(prefill: PromptPrefill, end: number, rows: LogitRows): PrefillResult {
+    const start = prefill.computed;
+    const last = prefill.request.closed ? null : this.#requests.readPrefill(prefill, end, rows);
+    return { prefill, start, last };
+  }
+
+  #advance(results: readonly PrefillResult[], now: number): KvCopy[] {
+    return results.flatMap(({ prefill, start, last }) =>
+      prefill.request.closed ? [] : this.#requests.advancePrefill(prefill, start, last, now),
+    );
   }
 
   /** Whether a prompt is computed, or waits for KV. */

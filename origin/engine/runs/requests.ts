@@ -115,21 +115,38 @@ export class Requests {
   }
 
   /**
+   * Reads what the logits of a chunk say, before anything of it is recorded. `advancePrefill` must follow
+   * unless that closes the request.
+   * @param end position after the chunk
+   * @param rows of the chunk's wanted positions; the last of them is row −1
+   * @returns the prompt's last row if it is needed, else null
+   * @throws RuntimeFault if the device does not bring a row
+   */
+  readPrefill(prefill: PromptPrefill, end: number, rows: LogitRows): Float32Array | null {
+    const { request, wantedLogits, generates } = prefill;
+    if (!this.#attempt(request, () => prefill.advance(end, rows, this.#parts.context))) return null;
+    return prefill.done && (generates || wantedLogits === 'last') ? rows.row(-1) : null;
+  }
+
+  /**
    * Takes the results of a chunk. After the last chunk, every sequence samples its first token from the same
    * logits and starts decoding in its own slot. If there are many, or if they need many copies, some start in
    * later calls, with the same logits. If the prompt is late, its sequences end; the KV so far stays in the
    * prefix cache.
-   * @param end position after the chunk
-   * @param rows of the chunk's wanted positions; the last of them is row −1
+   * @param start first position of the chunk
+   * @param last what `readPrefill` returned
    */
-  advancePrefill(prefill: PromptPrefill, end: number, rows: LogitRows, now: number): readonly KvCopy[] {
+  advancePrefill(
+    prefill: PromptPrefill,
+    start: number,
+    last: Float32Array | null,
+    now: number,
+  ): readonly KvCopy[] {
     const { request } = prefill;
     const { running, prefixes, context } = this.#parts;
-    const start = prefill.computed;
-    if (!this.#attempt(request, () => prefill.advance(end, rows, context))) return [];
-    const logits = prefill.done && prefill.wantedLogits === 'last' && !prefill.healing ? rows.row(-1) : null;
     this.#keepStates(prefill);
-    prefixes.record(prefill, start, end, logits);
+    const isStorable = prefill.wantedLogits === 'last' && !prefill.healing;
+    prefixes.record(prefill, start, prefill.computed, isStorable ? last : null);
     const isCut = !prefill.done && prefill.isLate(now);
     if (!prefill.done && !isCut) return [];
     if (prefill.sendsEvent && prefill.logits === null) {
@@ -140,11 +157,11 @@ export class Requests {
       const mostSampled = Math.max(1, Math.floor(MAX_FIRST_LOGITS / context.workspace.vocabularySize));
       const mostStarted = Math.min(mostSampled, prefixes.copiesPerRun(prefill));
       const count = prefill.generates && !isCut ? mostStarted : prefill.sequences.length;
-      if (count < prefill.sequences.length) prefill.logits ??= rows.row(-1).slice();
+      if (count < prefill.sequences.length) prefill.logits ??= last!.slice();
       for (const queued of prefill.sequences.slice(0, count)) {
         const sequence = newSequence(queued, prefill.healing, context, this.#snapshotsOf(prefill));
         if (isCut || !prefill.generates) sequence.end('length', null);
-        else sequence.advance(rows.row(-1), now);
+        else sequence.advance(last!, now);
         sequences.push(sequence);
       }
     });

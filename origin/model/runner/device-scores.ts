@@ -60,9 +60,6 @@ export class DeviceScores implements PromptScores {
   readonly #scorer: OrtSession;
   readonly #rows: OrtSession;
   readonly #top: number;
-  readonly #row: Float32Array<ArrayBuffer>;
-  /** Of the last score, the row in main memory; −1 = none. */
-  #brought = -1;
   #disposed = false;
 
   constructor(parts: ScoreParts) {
@@ -70,7 +67,6 @@ export class DeviceScores implements PromptScores {
     this.#parts = parts;
     this.maxRows = maxScored(vocabularySize);
     this.#top = Math.min(vocabularySize, MAX_TOP_LOGPROBS + BESIDE);
-    this.#row = new Float32Array(new ArrayBuffer(4 * vocabularySize));
     this.#logits = memory.allocate(4 * this.maxRows * vocabularySize);
     this.#scorer = sessionBeside(session, scoreGraph(vocabularySize, this.#top));
     try {
@@ -108,7 +104,6 @@ export class DeviceScores implements PromptScores {
         bound.output(name, arrayTensor(api, values, [rows, values.length / rows]));
       bound.output(TOP_IDS, arrayTensor(api, ids, [rows, this.#top]));
     });
-    this.#brought = -1;
     this.#scorer.run(binding);
     const of = <T extends Float32Array | BigInt64Array>(values: T, row: number) =>
       values.subarray(row * this.#top, (row + 1) * this.#top) as T;
@@ -142,16 +137,16 @@ export class DeviceScores implements PromptScores {
 
   #bring(row: number, rows: number): Float32Array {
     if (this.#disposed) throw new Error('the session has been disposed');
-    if (row === this.#brought) return this.#row;
     const { api } = this.#rows;
+    const { vocabularySize } = this.#parts;
+    const logits = floats(vocabularySize);
     using binding = this.#rows.bound((bound) => {
       bound.input(SCORED_LOGITS, this.logits(rows));
       bound.input(ROW_INDEX, arrayTensor(api, BigInt64Array.of(BigInt(row)), [1]));
-      bound.output(ROW, arrayTensor(api, this.#row, [1, this.#row.length]));
+      bound.output(ROW, arrayTensor(api, logits, [1, vocabularySize]));
     });
     this.#rows.run(binding);
-    this.#brought = row;
-    return this.#row;
+    return logits;
   }
 
   /** Call before the memory is disposed. */

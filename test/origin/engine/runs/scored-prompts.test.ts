@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Submission } from '../../../../origin/engine/messages.ts';
-import type { LogitRows, ModelRunner } from '../../../../origin/model/model-runner.ts';
+import { type LogitRows, type ModelRunner, RuntimeFault } from '../../../../origin/model/model-runner.ts';
 import type { GenerationEvent } from '../../../../shared/generation.ts';
 import { changedRunner } from '../../../tools/gpu/runners.ts';
 import { Driver } from '../support/engine-driver.ts';
@@ -10,7 +10,7 @@ import { ScriptedRunner } from '../support/scripted-runner.ts';
 const MAX_SCORED = 6;
 
 /** A scripted device that scores: what it was asked to, and the rows that came to main memory. */
-function scoringDevice(joinsPrompts = false) {
+function scoringDevice(joinsPrompts = false, faults: Error[] = []) {
   const inner = new ScriptedRunner({
     ...shape(8),
     maxPromptLogits: 2,
@@ -28,6 +28,8 @@ function scoringDevice(joinsPrompts = false) {
     const rowOf = (row: number) => logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
     const rows: LogitRows = {
       row: (row) => {
+        const fault = faults.pop();
+        if (fault) throw fault;
         brought++;
         return rowOf(row);
       },
@@ -102,4 +104,26 @@ it('whole rows come for a request that reports rows of logprobs', async () => {
   const events = await eventsOf(device.runner, [{ ...scoredPrompt('rows', CHUNK), logprobRows }]);
   expect(events.get('rows')!.some(({ type }) => type === 'prompt')).toBe(true);
   expect(device.scored).toEqual([]);
+});
+
+it('a row that the device does not bring fails its request, and later requests are computed', async () => {
+  const faults = [new RuntimeFault('CUDA failure 2', 'EP_FAIL', 'out-of-memory')];
+  const driver = new Driver(scoringDevice(false, faults).runner);
+  driver.submit(scoredPrompt('first', CHUNK));
+  await driver.finish();
+  driver.submit(scoredPrompt('second', CHUNK));
+  await driver.finish();
+  expect(driver.eventsOf('first').at(-1)).toMatchObject({ type: 'error', retryable: true });
+  expect(driver.eventsOf('second').at(-1)).toMatchObject({ type: 'done' });
+  expect(driver.reports.filter(({ type }) => type === 'fault')).toHaveLength(1);
+});
+
+it('of a joined run, all requests fail, and a lost device stops the engine', async () => {
+  const faults = [new RuntimeFault('CUDA failure 700', 'EP_FAIL', 'device-lost')];
+  const driver = new Driver(scoringDevice(true, faults).runner);
+  const names = ['first', 'second'];
+  for (const name of names) driver.submit(scoredPrompt(name, 3));
+  await expect(driver.finish()).rejects.toMatchObject({ name: 'EngineFailure', cause: { code: 'EP_FAIL' } });
+  for (const name of names)
+    expect(driver.eventsOf(name).at(-1)).toMatchObject({ type: 'error', retryable: true });
 });
