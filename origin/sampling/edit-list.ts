@@ -1,6 +1,6 @@
 import { type DrawEdits, EDIT_AMOUNTS } from '../model/device-draws.ts';
+import { IdSet } from './id-set.ts';
 import type { LogitEdits } from './logit-edits.ts';
-import { isIn } from './masked-copy.ts';
 
 /** Places among the amounts of an edit. */
 const [BIAS, PENALTY, MINUS, LOWERED] = [0, 1, 2, 3] as const;
@@ -8,36 +8,24 @@ const UNCHANGED = [0, 1, 0, 0];
 
 /** Changes of logits that are not here: a device applies them. One object serves all rows. */
 export class EditList implements LogitEdits {
-  count = 0;
-  readonly #vocabularySize: number;
-  readonly #ids: Int32Array;
+  readonly #changed: IdSet;
+  /** By token id, as are the amounts; valid if `#changed` has it. */
   readonly #forbidden: Uint8Array;
   readonly #amounts: Float64Array;
-  /** By token id: its entry, valid if `#listedIn` holds the current round. */
-  readonly #entries: Int32Array;
-  readonly #listedIn: Int32Array;
-  #round = 0;
-  #mask: Uint32Array | null = null;
 
   constructor(vocabularySize: number) {
-    this.#vocabularySize = vocabularySize;
-    this.#ids = new Int32Array(vocabularySize);
+    this.#changed = new IdSet(vocabularySize);
     this.#forbidden = new Uint8Array(vocabularySize);
     this.#amounts = new Float64Array(EDIT_AMOUNTS * vocabularySize);
-    this.#entries = new Int32Array(vocabularySize);
-    this.#listedIn = new Int32Array(vocabularySize);
   }
 
   /** @param mask bit set of the tokens that may come, of which the others are not changed; null = all */
   begin(mask: Uint32Array | null): void {
-    this.count = 0;
-    this.#mask = mask;
-    this.#round = (this.#round + 1) | 0;
+    this.#changed.clear(mask);
   }
 
   forbid(id: number): void {
-    const entry = this.#entryOf(id);
-    if (entry >= 0) this.#forbidden[entry] = 1;
+    if (this.#change(id)) this.#forbidden[id] = 1;
   }
 
   add(id: number, amount: number): void {
@@ -58,30 +46,26 @@ export class EditList implements LogitEdits {
 
   /** Returns a copy of the changes; null if there are none. */
   take(): DrawEdits | null {
-    const { count } = this;
-    if (count === 0) return null;
-    return {
-      ids: this.#ids.slice(0, count),
-      forbidden: this.#forbidden.slice(0, count),
-      amounts: this.#amounts.slice(0, EDIT_AMOUNTS * count),
-    };
+    const ids = this.#changed.ids.slice(0, this.#changed.count);
+    if (ids.length === 0) return null;
+    const amounts = new Float64Array(EDIT_AMOUNTS * ids.length);
+    for (const [at, id] of ids.entries()) amounts.set(this.#amountsOf(id), EDIT_AMOUNTS * at);
+    return { ids, forbidden: Uint8Array.from(ids, (id) => this.#forbidden[id]!), amounts };
   }
 
   #write(id: number, place: number, amount: number): void {
-    const entry = this.#entryOf(id);
-    if (entry >= 0) this.#amounts[EDIT_AMOUNTS * entry + place] = amount;
+    if (this.#change(id)) this.#amounts[EDIT_AMOUNTS * id + place] = amount;
   }
 
-  /** Returns the token's entry; −1 if it is beyond the row, or may not come. */
-  #entryOf(id: number): number {
-    if (id >= this.#vocabularySize || (this.#mask !== null && !isIn(this.#mask, id))) return -1;
-    if (this.#listedIn[id] === this.#round) return this.#entries[id]!;
-    const entry = this.count++;
-    this.#listedIn[id] = this.#round;
-    this.#entries[id] = entry;
-    this.#ids[entry] = id;
-    this.#forbidden[entry] = 0;
-    this.#amounts.set(UNCHANGED, EDIT_AMOUNTS * entry);
-    return entry;
+  /** Returns false if the token is beyond the row, or may not come. */
+  #change(id: number): boolean {
+    if (!this.#changed.add(id)) return this.#changed.has(id);
+    this.#forbidden[id] = 0;
+    this.#amountsOf(id).set(UNCHANGED);
+    return true;
+  }
+
+  #amountsOf(id: number): Float64Array {
+    return this.#amounts.subarray(EDIT_AMOUNTS * id, EDIT_AMOUNTS * (id + 1));
   }
 }

@@ -1,5 +1,6 @@
 import { BLOCK_SIZE, blocksOf, type SparseRow } from '../model/sparse-logits.ts';
 import { exponential } from './exponential.ts';
+import { IdSet } from './id-set.ts';
 
 /** Single logits of a row that are changed. */
 export interface Edits {
@@ -22,16 +23,14 @@ export class EditedRow {
   readonly #maxima: Float32Array;
   readonly #sums: Float32Array;
   readonly #coldSums: Float32Array;
-  /** By block: the round in which it was edited last. */
-  readonly #editedIn: Int32Array;
-  #round = 0;
+  readonly #editedBlocks: IdSet;
 
   constructor(vocabularySize: number) {
     const blocks = blocksOf(vocabularySize);
     this.#maxima = new Float32Array(blocks);
     this.#sums = new Float32Array(blocks);
     this.#coldSums = new Float32Array(blocks);
-    this.#editedIn = new Int32Array(blocks);
+    this.#editedBlocks = new IdSet(blocks);
   }
 
   /**
@@ -41,12 +40,12 @@ export class EditedRow {
    */
   write(row: Float32Array, sparse: SparseRow, { ids, values }: Edits, target: Float32Array): SparseRow {
     for (const block of sparse.present.keys()) if (sparse.isHere(block)) copyBlock(row, target, block);
-    this.#round = (this.#round + 1) | 0;
+    this.#editedBlocks.clear();
     for (const [index, id] of ids.entries()) {
       const block = Math.floor(id / BLOCK_SIZE);
       sparse.require(block);
       target[id] = values[index]!;
-      this.#editedIn[block] = this.#round;
+      this.#editedBlocks.add(block);
     }
     return this.#summarize(sparse, target);
   }
@@ -56,7 +55,7 @@ export class EditedRow {
     let [before, highest] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
     for (let block = 0; block < this.#maxima.length; block++) {
       const unedited = statistics.maxima[block]!;
-      const maximum = this.#isEdited(block) ? maximumOf(target, block) : unedited;
+      const maximum = this.#editedBlocks.has(block) ? maximumOf(target, block) : unedited;
       this.#maxima[block] = maximum;
       before = Math.max(before, unedited);
       highest = Math.max(highest, maximum);
@@ -71,12 +70,10 @@ export class EditedRow {
   #weigh(target: Float32Array, highest: number, before: number, { from, to, coldness }: WeighedSums): void {
     const scale = Math.exp((before - highest) * coldness);
     for (let block = 0; block < to.length; block++) {
-      to[block] = this.#isEdited(block) ? sumOf(target, block, highest, coldness) : scale * from[block]!;
+      to[block] = this.#editedBlocks.has(block)
+        ? sumOf(target, block, highest, coldness)
+        : scale * from[block]!;
     }
-  }
-
-  #isEdited(block: number): boolean {
-    return this.#editedIn[block] === this.#round;
   }
 }
 

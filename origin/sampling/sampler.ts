@@ -92,7 +92,7 @@ export class Sampler {
     const allowed = this.restrict(mask);
     const edits = this.edit(logits, history, forbidden, null, allowed);
     if (allowed !== null) copyMasked(edited, logits, allowed);
-    else if (edits.count === 0) return logits;
+    else if (edits.changed.count === 0) return logits;
     else edited.set(logits);
     edits.applyTo(edited);
     return edited;
@@ -113,7 +113,7 @@ export class Sampler {
     const { edits } = this.#workspace;
     edits.begin(logits, sparse, mask);
     this.#applyTo(edits, history, forbidden);
-    this.#edits = edits.count;
+    this.#edits = edits.changed.count;
     return edits;
   }
 

@@ -95,7 +95,7 @@ export class SamplerPool {
     const job = { parameters, identity, bound, row: logits.byteOffset, step, topLogprobs };
     const hasRoom = this.#count < MAX_JOBS && this.#jobs.write(this.#count, job, edits);
     if (!hasRoom) return -1;
-    this.#maskedDraws += Number(edits.mask !== null);
+    this.#maskedDraws += Number(edits.changed.mask !== null);
     return this.#count++;
   }
 

@@ -69,19 +69,19 @@ export class SharedJobs {
 
   /** Writes a job; returns false if there is no room for its edits. */
   write(index: number, job: DrawJob, edits: RowEdits): boolean {
-    const { mask } = edits;
+    const { ids, count, mask } = edits.changed;
     const first = this.#usedEdits;
-    if (first + edits.count > MAX_EDITS) return false;
-    for (let i = 0; i < edits.count; i++) {
-      this.#editIds[first + i] = edits.ids[i]!;
-      this.#editValues[first + i] = edits.get(edits.ids[i]!);
+    if (first + count > MAX_EDITS) return false;
+    for (let i = 0; i < count; i++) {
+      this.#editIds[first + i] = ids[i]!;
+      this.#editValues[first + i] = edits.get(ids[i]!);
     }
-    this.#usedEdits += edits.count;
+    this.#usedEdits += count;
     const { parameters, identity } = job;
     const numbers = this.#of(index);
     numbers[ROW] = job.row;
     numbers[FIRST_EDIT] = first;
-    numbers[EDIT_COUNT] = edits.count;
+    numbers[EDIT_COUNT] = count;
     numbers[MASKED] = Number(mask !== null);
     if (mask !== null) this.#masks.set(mask, index * this.#maskLength);
     numbers[STEP] = job.step;
