@@ -1,5 +1,6 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Program } from '@continuo/grammar/program/program.ts';
+import { LruMap } from '@continuo/shared/lru-map.ts';
 
 interface GrammarCacheOptions {
   /** Maximum number of cached grammars; default 200. */
@@ -26,7 +27,7 @@ export class GrammarCache<Grammar extends Cached> {
   readonly #compile: Compile;
   readonly #maxGrammars: number;
   readonly #maxBytes: number;
-  readonly #grammars = new Map<string, Grammar>();
+  readonly #grammars = new LruMap<string, Grammar>();
   /** Running compilations by content and tenant. */
   readonly #pending = new Map<string, Promise<Grammar>>();
 
@@ -50,10 +51,10 @@ export class GrammarCache<Grammar extends Cached> {
    * @throws ApiError naming the error in the constraint; errors are not cached
    */
   async get(wire: string, tenantId: string): Promise<Grammar> {
-    const key = createHash('sha256').update(wire).digest('base64');
+    const key = hash('sha256', wire, 'base64');
     const cached = this.#grammars.get(key);
     if (cached) {
-      this.#keep(key, cached);
+      this.#trim();
       return cached;
     }
     const job = `${key} ${tenantId}`;
@@ -67,20 +68,18 @@ export class GrammarCache<Grammar extends Cached> {
   async #compileNew(key: string, wire: string, tenantId: string): Promise<Grammar> {
     const program = await this.#compile(wire, tenantId);
     const grammar = this.#grammars.get(key) ?? this.#make(program);
-    this.#keep(key, grammar);
+    this.#grammars.set(key, grammar);
+    this.#trim();
     return grammar;
   }
 
-  #keep(key: string, grammar: Grammar): void {
-    this.#grammars.delete(key);
-    this.#grammars.set(key, grammar);
+  /** Grammars grow as they are used, so all are counted anew. The one used last stays. */
+  #trim(): void {
+    const grammars = this.#grammars;
     let bytes = 0;
-    for (const kept of this.#grammars.values()) bytes += kept.bytes;
-    for (const [oldest, dropped] of this.#grammars) {
-      const fits = this.#grammars.size <= this.#maxGrammars && bytes <= this.#maxBytes;
-      if (fits || oldest === key) break;
-      this.#grammars.delete(oldest);
-      bytes -= dropped.bytes;
-    }
+    for (const kept of grammars.values()) bytes += kept.bytes;
+    const hasTooMany = () =>
+      grammars.size > 1 && (grammars.size > this.#maxGrammars || bytes > this.#maxBytes);
+    grammars.trim(hasTooMany, (dropped) => (bytes -= dropped.bytes));
   }
 }

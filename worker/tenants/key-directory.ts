@@ -1,4 +1,5 @@
 import { hasRightCheck } from '@continuo/shared/api-key.ts';
+import { LruMap } from '@continuo/shared/lru-map.ts';
 import { importSigningKey, type SigningKey } from '@continuo/shared/signing.ts';
 import { OwnChanges } from './own-changes.ts';
 import type { KeyReading, StoredKey } from './stored-key.ts';
@@ -58,10 +59,10 @@ const ANY_ID: IdPolicy = { secret: null, acceptUnchecked: true };
 /** A cache of the key store, one per isolate. */
 export class KeyDirectory {
   /** Hashes of keys that were right when they were last used, by key. They save a hash per request. */
-  readonly #hashes = new Map<string, string>();
-  readonly #entries = new Map<string, Entry>();
+  readonly #hashes = new LruMap<string, string>();
+  readonly #entries = new LruMap<string, Entry>();
   /** Unknown ids, and the time until which they count so. Apart, so that forged ids evict no keys. */
-  readonly #unknown = new Map<string, number>();
+  readonly #unknown = new LruMap<string, number>();
   readonly #now: () => number;
   readonly #ids: IdPolicy;
   readonly #changes: OwnChanges;
@@ -127,7 +128,7 @@ export class KeyDirectory {
 
   /** Keeps the hash of a key that has just been right. */
   keepHash(key: string, hash: string): void {
-    if (!this.#hashes.has(key)) put(this.#hashes, key, hash);
+    put(this.#hashes, key, hash);
   }
 
   /** Invalidates one key. */
@@ -138,7 +139,7 @@ export class KeyDirectory {
 
   forgetTenant(tenantId: string): void {
     this.#invalidate();
-    for (const [id, { key }] of this.#entries) {
+    for (const [id, { key }] of this.#entries.entries()) {
       if (key.principal.tenant.id === tenantId) this.#entries.delete(id);
     }
   }
@@ -172,10 +173,7 @@ export class KeyDirectory {
   }
 }
 
-/** Puts an entry at the end of a cache, and removes the oldest entry of a full cache. */
-function put<T>(cache: Map<string, T>, id: string, entry: T): void {
-  cache.delete(id);
-  const oldest = cache.keys().next();
-  if (cache.size >= CAPACITY && !oldest.done) cache.delete(oldest.value);
+function put<T>(cache: LruMap<string, T>, id: string, entry: T): void {
   cache.set(id, entry);
+  cache.trim(() => cache.size > CAPACITY);
 }

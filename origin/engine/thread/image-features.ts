@@ -1,4 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
+import { LruMap } from '@continuo/shared/lru-map.ts';
 import type { EmbeddedImage } from '../../model/model-runner.ts';
 import { FairMutex } from '../../process/fair-mutex.ts';
 import type { Submission, SubmittedImage } from '../messages.ts';
@@ -17,8 +18,7 @@ const MAX_CACHED_BYTES = 256 * 2 ** 20;
 export class ImageFeatures {
   readonly #encode: EncodeImage;
   readonly #maxBytes: number;
-  /** Least recently used first. */
-  readonly #cached = new Map<string, Float32Array>();
+  readonly #cached = new LruMap<string, Float32Array>();
   #bytes = 0;
   readonly #mutex = new FairMutex();
 
@@ -49,11 +49,7 @@ export class ImageFeatures {
 
   async #vectors({ pixels }: SubmittedImage, key: string | null, signal: AbortSignal): Promise<Float32Array> {
     const cached = key === null ? undefined : this.#cached.get(key);
-    if (cached !== undefined && key !== null) {
-      this.#cached.delete(key);
-      this.#cached.set(key, cached);
-      return cached;
-    }
+    if (cached !== undefined) return cached;
     const vectors = await this.#encode(pixels, signal).catch(() => {
       throw new ApiError('upstream_error', 'The model failed while encoding an image of this request.');
     });
@@ -64,10 +60,9 @@ export class ImageFeatures {
   #cache(key: string, vectors: Float32Array): void {
     this.#cached.set(key, vectors);
     this.#bytes += vectors.byteLength;
-    for (const [oldest, { byteLength }] of this.#cached) {
-      if (this.#bytes <= this.#maxBytes) return;
-      this.#cached.delete(oldest);
-      this.#bytes -= byteLength;
-    }
+    this.#cached.trim(
+      () => this.#bytes > this.#maxBytes,
+      ({ byteLength }) => (this.#bytes -= byteLength),
+    );
   }
 }

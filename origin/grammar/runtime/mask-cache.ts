@@ -1,3 +1,4 @@
+import { LruMap } from '@continuo/shared/lru-map.ts';
 import type { TrieWalk } from './trie-walk.ts';
 
 /** The tokens that a parser state allows. */
@@ -21,7 +22,7 @@ const MIN_MASKS = 16;
 /** An LRU cache of masks by namespace and state. All grammars of a vocabulary share one cache. */
 export class MaskCache {
   readonly #maxBytes: number;
-  readonly #masks = new Map<number, TokenMask>();
+  readonly #masks = new LruMap<number, TokenMask>();
   #bytes = 0;
   #namespaces = 0;
 
@@ -39,24 +40,17 @@ export class MaskCache {
   }
 
   get(namespace: number, state: number): TokenMask | undefined {
-    const key = cacheKey(namespace, state);
-    const mask = this.#masks.get(key);
-    if (mask !== undefined) {
-      this.#masks.delete(key);
-      this.#masks.set(key, mask);
-    }
-    return mask;
+    return this.#masks.get(cacheKey(namespace, state));
   }
 
   /** Expects that `get` has returned undefined for the key. */
   set(namespace: number, state: number, mask: TokenMask): void {
     this.#masks.set(cacheKey(namespace, state), mask);
     this.#bytes += maskBytes(mask);
-    for (const [oldest, dropped] of this.#masks) {
-      if (this.#bytes <= this.#maxBytes || this.#masks.size <= MIN_MASKS) return;
-      this.#masks.delete(oldest);
-      this.#bytes -= maskBytes(dropped);
-    }
+    this.#masks.trim(
+      () => this.#bytes > this.#maxBytes && this.#masks.size > MIN_MASKS,
+      (dropped) => (this.#bytes -= maskBytes(dropped)),
+    );
   }
 }
 

@@ -1,4 +1,6 @@
+import { LruMap } from '@continuo/shared/lru-map.ts';
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-names.ts';
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import type { DecodeBatch, SparseRows } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import { arrayTensor, type Pointer } from '../ort/bound-tensors.ts';
@@ -14,7 +16,6 @@ import { aheadFault } from './check-ahead.ts';
 import { drawFault } from './check-draws.ts';
 import { sparseFault } from './check-sparse.ts';
 import { DecodeInputs } from './decode-inputs.ts';
-import type { DecoderInterface } from './decoder-interface.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
 import { DeviceLogits, type DeviceLogitsOptions } from './device-logits.ts';
 import type { KvLayout } from './kv-cache.ts';
@@ -75,8 +76,8 @@ export class DecodeGraphs {
   #aheadFault: string | null;
   /** Graphs by number of rows, ascending. */
   readonly #bindings = new Map<number, OrtBinding>();
-  /** Ordinary runs by slots; least recently used first. */
-  readonly #ranges = new Map<number, OrtBinding>();
+  /** Ordinary runs by slots. */
+  readonly #ranges = new LruMap<number, OrtBinding>();
 
   constructor(options: DecodeGraphsOptions) {
     const { decoder, layout, memory, copies } = options;
@@ -225,14 +226,12 @@ export class DecodeGraphs {
     this.settle();
     const key = firstSlot * (layout.slots + 1) + rows;
     const binding = this.#ranges.get(key) ?? this.#bind(firstSlot, rows);
-    this.#ranges.delete(key);
     this.#ranges.set(key, binding);
     this.#bindTotalLength(binding, totalLengthOf(positions.subarray(0, rows), layout.contextLength));
-    const [oldest, unused] = this.#ranges.entries().next().value!;
-    if (this.#ranges.size > MAX_RANGES) {
-      unused.dispose();
-      this.#ranges.delete(oldest);
-    }
+    this.#ranges.trim(
+      () => this.#ranges.size > MAX_RANGES,
+      (unused) => unused.dispose(),
+    );
     const asked = { ...batch, firstRow: 0 };
     const how = this.#beginRows(asked);
     this.#begin(batch, () => session.run(binding));

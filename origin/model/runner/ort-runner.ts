@@ -1,4 +1,6 @@
+import { LruMap } from '@continuo/shared/lru-map.ts';
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-names.ts';
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import {
   computedRows,
   type DecodeBatch,
@@ -13,7 +15,6 @@ import type { RunBinding } from '../ort/bound-tensors.ts';
 import { arrayTensor, type BoundTensor, type Elements, type RunSession } from '../ort/bound-tensors.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 import { type BatchInputs, DecodeInputs, PrefillInputs } from './batch-inputs.ts';
-import type { DecoderInterface } from './decoder-interface.ts';
 import { KvCache, type KvStore } from './kv-cache.ts';
 import {
   inOrdinaryMemory,
@@ -58,8 +59,8 @@ export class OrtRunner implements ModelRunner {
   readonly #embedder: TokenEmbedder | null;
   readonly #logits: Logits;
   #scores: PromptScores | null;
-  /** By slot range and place of the states; least recently used first. */
-  readonly #bindings = new Map<number, RunBinding>();
+  /** By slot range and place of the states. */
+  readonly #bindings = new LruMap<number, RunBinding>();
   readonly #guard = new RunGuard(() => this.#release());
 
   constructor(
@@ -234,20 +235,14 @@ export class OrtRunner implements ModelRunner {
     const { slots } = this.shape;
     const key = 2 * (firstSlot * (slots + 1) + rows) + from;
     const bound = this.#bindings.get(key);
-    this.#bindings.delete(key);
-    const binding = bound ?? this.#bind(this.#decodeInputs, [rows, 1], firstSlot, this.#rows(logits), from);
+    if (bound !== undefined) return bound;
+    const binding = this.#bind(this.#decodeInputs, [rows, 1], firstSlot, this.#rows(logits), from);
     this.#bindings.set(key, binding);
-    this.#dropOldestBinding();
+    this.#bindings.trim(
+      () => this.#bindings.size > MAX_BINDINGS,
+      (unused) => unused.dispose(),
+    );
     return binding;
-  }
-
-  #dropOldestBinding(): void {
-    if (this.#bindings.size <= MAX_BINDINGS) return;
-    for (const [key, binding] of this.#bindings) {
-      binding.dispose();
-      this.#bindings.delete(key);
-      return;
-    }
   }
 
   #logitsFor(rows: number): Logits {
