@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
-import type { ModelState, OriginHealth, OriginModel } from '@continuo/shared/generation.ts';
+import type { ModelState, OriginHealth, OriginModel } from '@continuo/shared/origin-model.ts';
 import manifest from '../package.json' with { type: 'json' };
 import { describeModel } from '../request/served-model.ts';
 import type { Phase } from './engines.ts';
@@ -124,7 +124,7 @@ export function fingerprintOf({ content, contextLength, slots, defaults, setting
   const { infill, device } = settings.engine;
   const shape = device.provider === 'cpu' ? slots > 1 : slots;
   const facts = [manifest.version, content, device.provider, shape, contextLength, infill, defaults];
-  return `fp_${createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, 16)}`;
+  return `fp_${hash('sha256', JSON.stringify(facts)).slice(0, 16)}`;
 }
 
 function describe(model: FleetModel): OriginModel {

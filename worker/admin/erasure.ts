@@ -1,4 +1,5 @@
 import { callObject } from '@continuo/limits/limiter-client.ts';
+import { DAY_MS } from '@continuo/limits/usage/usage-sums.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { retry, settleAll } from '@continuo/shared/retry.ts';
 import * as z from 'zod';
@@ -61,7 +62,7 @@ export async function erase(
   return { object: 'tenant', id, erased: true };
 }
 
-const AGAIN_FOR_MS = 3 * 86_400_000;
+const AGAIN_FOR_MS = 3 * DAY_MS;
 
 /** Erases the data of recently erased tenants again: what a failure left, and what arrived late. */
 export async function eraseAgain(stores: Stores): Promise<void> {

@@ -1,9 +1,11 @@
+import { backOff } from '@continuo/shared/retry.ts';
+
 /** How many lines of a batch run at the same time. Pure. */
 
 const FIRST = 8;
 /** Enough to fill the slots of a large origin. */
 const MAX = 96;
-const MIN_PAUSE_MS = 250;
+const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 60_000;
 
 /**
@@ -28,7 +30,7 @@ export class SendWindow {
     return Math.max(0, this.#pausedUntil - now);
   }
 
-  answered(): void {
+  responded(): void {
     this.#failures = 0;
     this.#size = Math.min(MAX, this.#size + (this.#probing ? 1 : 1 / this.#size));
   }
@@ -40,7 +42,7 @@ export class SendWindow {
     this.#failures += 1;
     this.#probing = false;
     this.#size = Math.max(1, this.#size / 2);
-    const doubling = MIN_PAUSE_MS * 2 ** Math.min(this.#failures, 10);
+    const doubling = backOff(this.#failures, FIRST_PAUSE_MS);
     this.#pausedUntil = now + Math.min(MAX_PAUSE_MS, retryAfterMs ?? doubling);
   }
 }

@@ -1,11 +1,13 @@
+import { backOff } from '@continuo/shared/retry.ts';
 import type { Claim } from './claim.ts';
 import { limitName, unchecked } from './limit-errors.ts';
 import { isSome } from './quota/local-budgets.ts';
 import type { ExceededLimit, ReservationResult, Spend } from './quota/protocol.ts';
 import type { Reservation } from './reservation.ts';
 
-/** Pauses before another attempt if the object does not answer. */
-const RETRY_MS = [500, 1_000, 2_000];
+/** Attempts to reach the object, and the pause after the first of them. */
+const ATTEMPTS = 3;
+const FIRST_PAUSE_MS = 500;
 
 /**
  * Raises the reservation of a request while it generates, so that a budget is not blocked by maxima that few
@@ -96,12 +98,12 @@ export class Growth {
 
   async #askObject(total: Spend): Promise<ReservationResult> {
     const { limiter, context } = this.#claim;
-    for (const pauseMs of RETRY_MS) {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
       const request = { ...this.#claim.of(total), requestId: this.#reserved.id, raise: 'growth' } as const;
       const result = await limiter.raise(request, context).catch(() => null);
       if (result !== null) return result;
       if (this.#isEnded) break;
-      await context.backoff.pause(pauseMs);
+      await context.backoff.pause(backOff(attempt, FIRST_PAUSE_MS));
     }
     throw unchecked();
   }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createDirectory } from '@continuo/origin/config/writable-directory.ts';
@@ -35,7 +35,6 @@ function secretIn(file: string, make: () => string): string {
 }
 
 const randomHex = (): string => randomBytes(32).toString('hex');
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 type Secret = keyof HostSecrets;
 
@@ -52,7 +51,10 @@ export function hostSecret(directory: string, name: Secret): string {
   createDirectory(directory);
   const file = (base: string) => path.join(directory, base);
   if (name === 'ADMIN_KEY_SHA256')
-    return sha256(secretIn(file(ADMIN_KEY_FILE), () => newApiKey(randomBytes).secret));
+    return hash(
+      'sha256',
+      secretIn(file(ADMIN_KEY_FILE), () => newApiKey(randomBytes).secret),
+    );
   return secretIn(file(RANDOM_SECRETS[name]), randomHex);
 }
 

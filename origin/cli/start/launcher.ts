@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createHmac, hash, randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireKnownVariables } from '@continuo/origin/config/config.ts';
@@ -82,7 +82,7 @@ const edgeCommand = ({ environment, stateDirectory, settings, state, pageLink }:
       ...settings.workerVariables,
       ENVIRONMENT: 'development',
       ORIGIN_SECRET: state.originSecret,
-      DEVELOPMENT_KEY_SHA256: createHash('sha256').update(state.apiKey).digest('hex'),
+      DEVELOPMENT_KEY_SHA256: hash('sha256', state.apiKey),
       KEY_ID_SECRET: derivedSecret(state, 'key ids'),
     }),
   });

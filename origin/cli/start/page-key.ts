@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod';
 
 /** The link that a local start prints: its code is worth the key once, so no address ever has the key. */
@@ -6,16 +6,16 @@ export const pageLink = z.object({ code: z.string(), key: z.string() });
 
 export type PageLink = z.infer<typeof pageLink>;
 
-const question = z.object({ code: z.string() });
+const exchangeBody = z.object({ code: z.string() });
 
 const isEqual = (a: string, b: string): boolean =>
-  a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+  timingSafeEqual(Buffer.from(hash('sha256', a)), Buffer.from(hash('sha256', b)));
 
-/** Returns what answers the first request that has the code with the key, and all others with 404. */
+/** Returns a handler that gives the key to the first request with the code. All others get 404. */
 export function keyExchange({ code, key }: PageLink): (request: Request) => Promise<Response> {
   let isUsed = false;
   return async (request) => {
-    const { data } = question.safeParse(await request.json().catch(() => null));
+    const { data } = exchangeBody.safeParse(await request.json().catch(() => null));
     if (isUsed || data === undefined || !isEqual(data.code, code)) return new Response(null, { status: 404 });
     isUsed = true;
     return Response.json({ key });

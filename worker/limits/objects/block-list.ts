@@ -1,7 +1,7 @@
 import { addColumn } from '@continuo/shared/stored-format.ts';
 import type { Block } from '../quota/protocol.ts';
-import { DAY_MS } from '../quota/window.ts';
 import { Table } from '../usage/object-tables.ts';
+import { DAY_MS } from '../usage/usage-sums.ts';
 
 /** Id of the tenant among the blocked ids. Key ids are longer. */
 const TENANT = 'tenant';

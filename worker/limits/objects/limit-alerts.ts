@@ -6,12 +6,13 @@ import type { SpendingAlert } from '../tenant-rpc.ts';
 import type { EventSource, OutgoingEvent, Positions } from '../usage/event-queue.ts';
 import { Table } from '../usage/object-tables.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
+import { DAY_MS } from '../usage/usage-sums.ts';
 import type { OldDeliveries } from './old-deliveries.ts';
 import { type Balance, reachedShares } from './spending-alerts.ts';
 import { TENANT } from './stored-counters.ts';
 
 /** Alerts are forgotten after this time, except those of balances: no other limit lasts longer. */
-const KEEP_MS = 40 * 86_400_000;
+const KEEP_MS = 40 * DAY_MS;
 
 interface Options {
   /** In per cent. */

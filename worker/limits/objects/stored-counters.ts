@@ -1,7 +1,8 @@
 import { isEndUser } from '../end-user.ts';
 import { type Counters, emptySubject, isUnused, type SubjectState } from '../quota/state.ts';
-import { DAY_MS, type Meter, momentOf } from '../quota/window.ts';
+import { type Meter, momentOf } from '../quota/window.ts';
 import { Table } from '../usage/object-tables.ts';
+import { DAY_MS } from '../usage/usage-sums.ts';
 import { type News, StoredValues } from './stored-values.ts';
 
 /** Id of the tenant among its subjects. The others are its keys and its end users. */

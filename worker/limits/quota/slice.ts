@@ -1,3 +1,4 @@
+import { DAY_MS } from '../usage/usage-sums.ts';
 import { type Cost, eachOf, RESOURCES } from './budget.ts';
 import type { Amounts, SliceRequest, Spend } from './protocol.ts';
 import {
@@ -10,7 +11,7 @@ import {
   room,
   type Subject,
 } from './state.ts';
-import { DAY_MS, type Moment, momentOf } from './window.ts';
+import { type Moment, momentOf } from './window.ts';
 
 /**
  * Slices of a tenant's budget: requests, tokens, money and slots that an isolate may use without asking the

@@ -1,3 +1,5 @@
+import { DAY_MS } from '../usage/usage-sums.ts';
+
 /**
  * What a budget has used, by time. A minute is a sliding window: at most `limit` in any 60 successive seconds
  * of the clock. A token bucket would be shorter, but its refill lets more than the limit pass during a burst.
@@ -17,8 +19,6 @@ export interface Moment {
 /** Cells of each window. */
 const CELLS = { minute: 60, day: 1, month: 1, ever: 1 } as const;
 export type Window = keyof typeof CELLS;
-
-export const DAY_MS = 86_400_000;
 
 export function momentOf(now: number): Moment {
   const date = new Date(now);

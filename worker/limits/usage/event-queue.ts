@@ -1,3 +1,4 @@
+import { backOff } from '@continuo/shared/retry.ts';
 import { Table } from './object-tables.ts';
 
 /** `alert`: about a limit, to the tenant's webhook. `usage`: a billed request, to the operator. */
@@ -142,7 +143,10 @@ export class EventQueue {
     }
     const [, last] = replayed.positions;
     const rest = to < last ? [{ ...replayed, positions: [to, last] as const }] : [];
-    this.#set({ ...done, refused: this.#state.refused.flatMap((one) => (one === replayed ? rest : [one])) });
+    this.#set({
+      ...done,
+      refused: this.#state.refused.flatMap((refusal) => (refusal === replayed ? rest : [refusal])),
+    });
   }
 
   #replayed(position: number): Refused | undefined {
@@ -157,8 +161,8 @@ export class EventQueue {
     const last = events.at(-1)!.position;
     const tried = attempts === 0 ? last : this.#state.tried;
     if (attempts + 1 < MAX_ATTEMPTS) {
-      const pause = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS << Math.min(attempts, 20));
-      this.#set({ attempts: attempts + 1, tried, dueAt: now + pause });
+      const dueAt = now + backOff(attempts + 1, FIRST_PAUSE_MS, MAX_PAUSE_MS);
+      this.#set({ attempts: attempts + 1, tried, dueAt });
       return;
     }
     const replayed = this.#replayed(last);
@@ -166,7 +170,9 @@ export class EventQueue {
     if (replayed)
       this.#set({
         ...again,
-        refused: refused.map((one) => (one === replayed ? { ...one, isReplayed: false } : one)),
+        refused: refused.map((refusal) =>
+          refusal === replayed ? { ...refusal, isReplayed: false } : refusal,
+        ),
       });
     else {
       const aside: Refused = { positions: [position ?? 0, tried], isReplayed: false };
@@ -185,7 +191,7 @@ export class EventQueue {
   /** Sends all events again that were set aside. Returns their number. */
   replay(): number {
     const { length } = this.dead();
-    const refused = this.#state.refused.map((one) => ({ ...one, isReplayed: true }));
+    const refused = this.#state.refused.map((refusal) => ({ ...refusal, isReplayed: true }));
     if (length > 0) this.#set({ refused, attempts: 0, dueAt: 0 });
     return length;
   }

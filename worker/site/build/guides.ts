@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import GithubSlugger from 'github-slugger';
@@ -89,8 +89,7 @@ export function readPictures(directory: string): ReadonlyMap<string, Picture> {
   return new Map(
     globSync('images/*.png', { cwd: directory }).map((file) => {
       const content = readFileSync(path.join(directory, file));
-      const hash = createHash('sha256').update(content).digest('hex').slice(0, 8);
-      const fileName = `assets/${path.basename(file, '.png')}-${hash}.png`;
+      const fileName = `assets/${path.basename(file, '.png')}-${hash('sha256', content).slice(0, 8)}.png`;
       const [width, height] = [content.readUInt32BE(SIZE_AT), content.readUInt32BE(SIZE_AT + 4)];
       return [file.replaceAll(path.sep, '/'), { fileName, content, width, height }];
     }),

@@ -4,9 +4,10 @@ import { UNLIMITED } from '../../../../shared/tenant.ts';
 import { LimitAlerts } from '../../../../worker/limits/objects/limit-alerts.ts';
 import { OldDeliveries } from '../../../../worker/limits/objects/old-deliveries.ts';
 import { charge, type SubjectState } from '../../../../worker/limits/quota/state.ts';
-import { DAY_MS, momentOf } from '../../../../worker/limits/quota/window.ts';
+import { momentOf } from '../../../../worker/limits/quota/window.ts';
 import type { OutgoingEvent } from '../../../../worker/limits/usage/event-queue.ts';
 import type { UsageRecord } from '../../../../worker/limits/usage/usage-record.ts';
+import { DAY_MS } from '../../../../worker/limits/usage/usage-sums.ts';
 import { runs } from '../../../support/random.ts';
 import { sqlStorage } from '../../support/sql-storage.ts';
 
