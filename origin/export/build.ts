@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { PROVENANCE_FILE, type Provenance } from '@continuo/origin/model/config/provenance.ts';
 import { type Checkpoint, type CheckpointTensor, rowsOf } from './checkpoint/checkpoint.ts';
-import { MatrixReader } from './checkpoint/matrix.ts';
+import { MatrixReader } from './checkpoint/matrix-reader.ts';
 import { attentionsOf, type DecoderDesign, keepsCache } from './design/decoder-design.ts';
 import type { Weight } from './design/weight-design.ts';
 import { type DescribedDecoder, describeFamily } from './families/families.ts';

@@ -2,6 +2,7 @@ import { textsOf } from '@continuo/origin/model/config/model-directory.ts';
 import { ModelError, readModelJson } from '@continuo/origin/model/config/model-json.ts';
 import * as z from 'zod';
 import { type Checkpoint, type CheckpointTensor, columnsOf, rowsOf } from './checkpoint.ts';
+import { turnedRows } from './matrix.ts';
 import { openSafetensorsFile } from './safetensors.ts';
 
 /** Merges a LoRA adapter, as PEFT saves it, into a checkpoint while its rows are read: W + scale · B · A. */
@@ -165,7 +166,7 @@ async function readChange(
   const alpha = alphaOf(config, module);
   const scale = alpha / (config.use_rslora ? Math.sqrt(rank) : rank);
   return inputRows
-    ? { scale, rank, left: transpose(a, rank), right: transpose(b, columns) }
+    ? { scale, rank, left: turnedRows(a, rows, 0, rows), right: turnedRows(b, rank, 0, rank) }
     : { scale, rank, left: b, right: a };
 }
 
@@ -195,17 +196,6 @@ function requireShape(
   throw new ModelError(
     `${adapter.source}: tensor ${name} is [${shape.join(', ')}], but the base model's is [${needed.join(', ')}]; a changed vocabulary is not supported`,
   );
-}
-
-function transpose(values: Float32Array, rows: number): Float32Array {
-  const columns = values.length / rows;
-  const result = new Float32Array(values.length);
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) {
-      result[column * rows + row] = values[row * columns + column]!;
-    }
-  }
-  return result;
 }
 
 function addRows(

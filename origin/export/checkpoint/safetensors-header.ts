@@ -1,4 +1,5 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
+import { isJsonObject } from '@continuo/shared/json-object.ts';
 import * as z from 'zod';
 
 /** Header of a safetensors file: 8 bytes of its length, then JSON of that length, then the tensors. */
@@ -94,7 +95,7 @@ function parseHeader(file: string, text: string, start: number, fileBytes: numbe
 function parseObject(file: string, text: string): object {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+    if (isJsonObject(value)) return value;
   } catch {
     // Reported below, as JSON that is not an object is.
   }

@@ -1,7 +1,8 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { ROW_SCALES } from '@continuo/origin/model/onnx/integer-products.ts';
 import type { BlockFormat } from '../checkpoint/checkpoint.ts';
-import { blockSizes, type Matrix, stack, times, type WeightSource } from '../checkpoint/matrix.ts';
+import { blockSizes, type Matrix, stack, times } from '../checkpoint/matrix.ts';
+import type { WeightSource } from '../checkpoint/matrix-reader.ts';
 import type { ProjectionDesign, Weight } from '../design/weight-design.ts';
 import { MIN_BLOCK_SIZE, type Quantizer } from '../precision/quantize.ts';
 import { type FloatType, floatsOf } from './float-type.ts';

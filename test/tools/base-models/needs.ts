@@ -1,5 +1,6 @@
 import { servedConfig } from '../../../origin/export/build.ts';
-import type { Matrix, WeightSource } from '../../../origin/export/checkpoint/matrix.ts';
+import type { Matrix } from '../../../origin/export/checkpoint/matrix.ts';
+import type { WeightSource } from '../../../origin/export/checkpoint/matrix-reader.ts';
 import type { Weight } from '../../../origin/export/design/weight-design.ts';
 import { describeFamily } from '../../../origin/export/families/families.ts';
 import { writeDecoder } from '../../../origin/export/graph/decoder-graph.ts';
@@ -7,8 +8,8 @@ import { GraphBuilder } from '../../../origin/export/graph/graph-builder.ts';
 import { DEFAULT_BLOCK_SIZE, nameOf } from '../../../origin/export/graph/linear.ts';
 import { Quantizer } from '../../../origin/export/precision/quantize.ts';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
+import { describeDecoder } from '../../../origin/model/decoder/decoder-interface.ts';
 import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
-import { describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
 import { kvLayout } from '../../../origin/model/runner/kv-cache.ts';
 
 /** What a model needs, told from its config.json: its graph is written, its weights are not read. */

@@ -1,7 +1,8 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
-import type { Matrix, MatrixReader, Shape } from '../../../../origin/export/checkpoint/matrix.ts';
+import type { Matrix } from '../../../../origin/export/checkpoint/matrix.ts';
+import type { MatrixReader, Shape } from '../../../../origin/export/checkpoint/matrix-reader.ts';
 import type { Weight } from '../../../../origin/export/design/weight-design.ts';
 import { describeFamily } from '../../../../origin/export/families/families.ts';
 import { writeDecoder } from '../../../../origin/export/graph/decoder-graph.ts';
