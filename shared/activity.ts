@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { modelState } from './generation.ts';
+import { modelState } from './origin-model.ts';
 
 /** What an origin does now and did in the last hour: GET /activity, and a part of the admin API. */
 
@@ -14,7 +14,7 @@ const minute = z.object({
 });
 export type ActivityMinute = z.infer<typeof minute>;
 
-export const modelActivity = z.object({
+const modelActivity = z.object({
   id: z.string().describe('Id of the model.'),
   state: modelState.describe('State of the model.'),
   running: z.int().describe('Sequences that hold a slot.'),

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { documented } from './documented.ts';
-import { finishReason, modelBuild, modelState } from './generation.ts';
+import { finishReason } from './generation.ts';
+import { modelBuild, modelState } from './origin-model.ts';
 
 /** The public responses. The tests check responses against these schemas. */
 

@@ -1,6 +1,6 @@
 import { publicModel, publicModelList } from '@continuo/shared/completion-response.ts';
-import type { OriginModel } from '@continuo/shared/generation.ts';
 import { propsResponse } from '@continuo/shared/native-response.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import * as z from 'zod';
 import { chooseDialect, DIALECTS } from './dialects/dialect.ts';
 import { parseNative } from './dialects/native-request.ts';

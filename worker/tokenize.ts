@@ -7,7 +7,7 @@ import {
   publicTokenizerInfo,
 } from '@continuo/shared/completion-response.ts';
 import { ApiError, toApiError } from '@continuo/shared/errors.ts';
-import type { OriginModel } from '@continuo/shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import {
   documentedTokenizeRequest,

@@ -1,4 +1,4 @@
-import { modelState, type OriginHealth } from '@continuo/shared/generation.ts';
+import { modelState, type OriginHealth } from '@continuo/shared/origin-model.ts';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { ChunkDirectoryStatus } from '../engine/kv/second-tier.ts';
 import type { EngineStatus, PrefixMemoryStatus, StepReport } from '../engine/messages.ts';

@@ -1,4 +1,4 @@
-import type { OriginModel } from '@continuo/shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import type { ImageInput } from '../images/prompt-images.ts';
 import type { Infill } from '../infill/infill.ts';
 import type { LockCaller } from '../process/fair-mutex.ts';

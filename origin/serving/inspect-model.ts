@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ModelBuild } from '@continuo/shared/generation.ts';
+import type { ModelBuild } from '@continuo/shared/origin-model.ts';
 import type { GenerationDefaults } from '@continuo/shared/sampling.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { MARKERS } from '../infill/families.ts';

@@ -1,10 +1,6 @@
 import type { Hold } from '@continuo/limits/hold.ts';
-import {
-  type GenerationRequest,
-  type OriginModel,
-  PROTOCOL_VERSION,
-  type WirePrompt,
-} from '@continuo/shared/generation.ts';
+import { type GenerationRequest, PROTOCOL_VERSION, type WirePrompt } from '@continuo/shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import { logUpstreamFailure } from '../http/access-log.ts';

@@ -1,5 +1,5 @@
 import type { Price } from '@continuo/limits/usage/price.ts';
-import type { OriginModel } from '@continuo/shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import type { ServiceTier } from '../prices/price-list.ts';
 import { readPrices } from '../prices/price-store.ts';

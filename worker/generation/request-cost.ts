@@ -1,5 +1,5 @@
 import { FIRST_PART, type RequestCost, type RequestTokens } from '@continuo/limits/reservation.ts';
-import type { OriginModel } from '@continuo/shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type { ParsedCompletion } from '../dialects/parsed-completion.ts';
 import type { RequestBounds } from '../dialects/request.ts';

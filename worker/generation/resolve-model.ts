@@ -5,7 +5,7 @@ import {
   wrongImageCount,
 } from '@continuo/shared/completion-prompt.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { OriginModel } from '@continuo/shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { describeValue } from '../dialects/parse-request.ts';
 import type { ParsedCompletion } from '../dialects/parsed-completion.ts';

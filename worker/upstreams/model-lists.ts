@@ -1,5 +1,5 @@
 import { ApiError } from '@continuo/shared/errors.ts';
-import type { ModelState, OriginModel } from '@continuo/shared/generation.ts';
+import type { ModelState, OriginModel } from '@continuo/shared/origin-model.ts';
 import type { After } from '@continuo/shared/time-limit.ts';
 import { withTimeLimit } from '@continuo/shared/time-limit.ts';
 import type { Upstream } from './upstream.ts';
@@ -108,7 +108,7 @@ export class ModelLists {
 
   /** Forgets an upstream that was removed or changed. */
   forget(name: string): void {
-    for (const known of [this.#lists, this.#lost, this.#askedUntil, this.#unknown]) known.delete(name);
+    for (const cache of [this.#lists, this.#lost, this.#askedUntil, this.#unknown]) cache.delete(name);
   }
 
   /** Null if the upstream does not serve the model. */

@@ -1,6 +1,7 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import { SseDecoder } from '@continuo/shared/framing.ts';
-import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
+import type { GenerationEvent, GenerationRequest } from '@continuo/shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import { sha256Hex } from '@continuo/shared/signing.ts';
 import { withTimeLimit } from '@continuo/shared/time-limit.ts';
 import { afterAlone } from '../timers/request-timers.ts';

@@ -1,7 +1,8 @@
 import { type OriginActivity, originActivity } from '@continuo/shared/activity.ts';
 import { IGNORED_KEYWORDS_HEADER, neededCapabilities } from '@continuo/shared/capabilities.ts';
 import { ApiError, type ErrorCode, isErrorCode } from '@continuo/shared/errors.ts';
-import { type GenerationRequest, type OriginModel, originModel } from '@continuo/shared/generation.ts';
+import type { GenerationRequest } from '@continuo/shared/generation.ts';
+import { type OriginModel, originModel } from '@continuo/shared/origin-model.ts';
 import { tokenLimitNumber } from '@continuo/shared/sampling.ts';
 import {
   importSigningKey,

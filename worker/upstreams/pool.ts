@@ -1,7 +1,8 @@
 import type { OriginActivity } from '@continuo/shared/activity.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import type { ApiError } from '@continuo/shared/errors.ts';
-import type { OriginModel, WirePrompt } from '@continuo/shared/generation.ts';
+import type { WirePrompt } from '@continuo/shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import { MIN_SECRET_LENGTH } from '@continuo/shared/signing.ts';
 import type { KnownAccount, ListedAccount, UsageAccount } from '@continuo/shared/usage.ts';
 import { type Env, fetcherOf, secretOf } from '../env/env.ts';
@@ -164,7 +165,7 @@ export function createCatalogue(
     activity: (signal) => Promise.all(upstreams.map((upstream) => activityOf(upstream, signal))),
     async usageOf(account, upstream, signal) {
       const ask = (all: readonly Upstream[]) =>
-        Promise.allSettled(all.map((one) => one.usageOf(account, signal)));
+        Promise.allSettled(all.map((upstream) => upstream.usageOf(account, signal)));
       const named = [...upstreams, ...removed].find(({ name }) => name === upstream);
       // Removed ones may have ended, so their answers are not required.
       const [required, others] = await Promise.all(
@@ -177,9 +178,9 @@ export function createCatalogue(
       return { account: accountOf(accounts), complete };
     },
     async accountsUnder(prefix, signal) {
-      const known = upstreams.map((upstream) => upstream.accountsUnder(prefix, signal));
+      const current = upstreams.map((upstream) => upstream.accountsUnder(prefix, signal));
       const others = removed.map((upstream) => upstream.accountsUnder(prefix, signal).catch(() => []));
-      return Promise.all([...known, ...others]).then(
+      return Promise.all([...current, ...others]).then(
         (all) => all.flat(),
         () => null,
       );

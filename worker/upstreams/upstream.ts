@@ -1,6 +1,7 @@
 import type { OriginActivity } from '@continuo/shared/activity.ts';
 import type { ApiError } from '@continuo/shared/errors.ts';
-import type { GenerationEvent, GenerationRequest, OriginModel } from '@continuo/shared/generation.ts';
+import type { GenerationEvent, GenerationRequest } from '@continuo/shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import type { After } from '@continuo/shared/time-limit.ts';
 import type {
   DetokenizeRequest,

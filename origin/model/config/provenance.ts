@@ -1,4 +1,4 @@
-import { modelBuild } from '@continuo/shared/generation.ts';
+import { modelBuild } from '@continuo/shared/origin-model.ts';
 import * as z from 'zod';
 import { type ModelTexts, readModelJson } from './model-json.ts';
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { originHealth } from '../../../shared/generation.ts';
+import { originHealth } from '../../../shared/origin-model.ts';
 import { eventsOf } from './generation-events.ts';
 import { OriginProcess } from './origin-process.ts';
 

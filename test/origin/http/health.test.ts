@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { originHealth } from '../../../shared/generation.ts';
+import { originHealth } from '../../../shared/origin-model.ts';
 import { request } from '../../support/generation-request.ts';
 import { eventsOf } from './generation-events.ts';
 import { originForEachTest, RunningOrigin } from './running-origin.ts';

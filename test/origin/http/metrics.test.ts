@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createMetrics } from '../../../origin/http/metrics.ts';
-import type { OriginHealth } from '../../../shared/generation.ts';
+import type { OriginHealth } from '../../../shared/origin-model.ts';
 
 test('a model removed by a reload keeps its metrics until its last engine stops', async () => {
   const health: OriginHealth = { status: 'ready', models: [], running: 0, waiting: 0 };

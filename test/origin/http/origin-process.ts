@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { GenerationRequest, OriginModel } from '../../../shared/generation.ts';
+import type { GenerationRequest } from '../../../shared/generation.ts';
+import type { OriginModel } from '../../../shared/origin-model.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
 import { bareEnvironment } from '../../support/child-processes.ts';
 import { request } from '../../support/generation-request.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
-import type { OriginModel } from '../../../shared/generation.ts';
+import type { OriginModel } from '../../../shared/origin-model.ts';
 import { costOf } from '../../../worker/generation/request-cost.ts';
 import { checkCapabilities } from '../../../worker/generation/resolve-model.ts';
 import { parse, refusal as refusalOf } from './parsing.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { OriginModel } from '../../../shared/generation.ts';
+import type { OriginModel } from '../../../shared/origin-model.ts';
 import { type Limits, type Principal, UNLIMITED } from '../../../shared/tenant.ts';
 import { parseInfill } from '../../../worker/dialects/native-request.ts';
 import type { Settings } from '../../../worker/env/settings.ts';

@@ -10,9 +10,9 @@ import {
   type GenerationRequest,
   generationEvent,
   generationRequest,
-  type OriginModel,
   type Usage,
 } from '../../../shared/generation.ts';
+import type { OriginModel } from '../../../shared/origin-model.ts';
 import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
 import { detokenizeRequest, tokenizeRequest } from '../../../shared/tokenization.ts';
 import type { usageAccount } from '../../../shared/usage.ts';

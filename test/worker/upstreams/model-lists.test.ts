@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
-import type { OriginModel } from '../../../shared/generation.ts';
+import type { OriginModel } from '../../../shared/origin-model.ts';
 import type { After } from '../../../shared/time-limit.ts';
 import { ModelLists } from '../../../worker/upstreams/model-lists.ts';
 import type { Upstream } from '../../../worker/upstreams/upstream.ts';

@@ -1,6 +1,7 @@
 import { sseData } from '@continuo/shared/framing.ts';
-import type { EventOf, GenerationEvent, OriginModel, TokenLogprob } from '@continuo/shared/generation.ts';
+import type { EventOf, GenerationEvent, TokenLogprob } from '@continuo/shared/generation.ts';
 import { MAX_LISTED_LOGPROBS } from '@continuo/shared/logprob.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import type { NativeOptions } from '../../dialects/native-request.ts';
 import type { ParsedCompletion } from '../../dialects/parsed-completion.ts';
 import { type ChoiceDelta, ChoiceDeltas, type Finish } from './choice-deltas.ts';

@@ -1,6 +1,6 @@
 import { exactNumber } from '@continuo/shared/exact-numbers.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
-import type { OriginModel } from '@continuo/shared/generation.ts';
+import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import { tokenLimitNumber } from '@continuo/shared/sampling.ts';
 import type { ParsedCompletion } from '../../dialects/parsed-completion.ts';
 

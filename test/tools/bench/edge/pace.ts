@@ -1,4 +1,4 @@
-import type { OriginModel } from '../../../../shared/generation.ts';
+import type { OriginModel } from '../../../../shared/origin-model.ts';
 
 /** How fast the paced origin answers; the prompt carries it as JSON. */
 export interface Pace {
