@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type BuildProgress, type BuiltModel, buildModel, PARTIAL_SUFFIX } from '@continuo/export/build.ts';
@@ -6,19 +6,19 @@ import { readConfig } from '@continuo/export/checkpoint/safetensors.ts';
 import { describeFamily } from '@continuo/export/families/families.ts';
 import { type BlockSize, DEFAULT_BLOCK_SIZE, type WeightPrecision } from '@continuo/export/graph/linear.ts';
 import { openCheckpoint } from '@continuo/export/open-checkpoint.ts';
-import { createDirectory } from '../config/writable-directory.ts';
 import type { DeviceSettings } from '../model/config/device.ts';
 import { textsOf } from '../model/config/model-directory.ts';
 import { filesOf, type Precision } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
-import { byteSize, type FileProgress } from '../terminal/progress.ts';
+import type { FileProgress } from '../terminal/progress.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { calibrateKv } from './calibrate-kv.ts';
 import { withFileLock } from './file-lock.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 import { locate, TOKENIZER_FILE } from './locate.ts';
 import { DEFAULT_REVISION, nameOrOption, type RepositoryName, readModelName } from './names.ts';
-import { type PullContext, requireSpace } from './pull.ts';
+import type { PullContext } from './pull.ts';
+import { builtBytesOf, requireResources } from './resources.ts';
 import { chooseVariant, variantsOf } from './variants.ts';
 
 /** Brings a model from its name to a directory that the origin can serve: fetches, builds. */
@@ -79,25 +79,6 @@ const BUILDER_VERSION = 6;
 
 /** In the directory of built models. One build runs at a time. */
 const LOCK_FILE = '.lock';
-
-/**
- * Bytes of a built graph by those of its source, whose weights have 16 bits; a GGUF file is built with 8
- * bits.
- */
-const GROWTH: Readonly<Record<WeightPrecision, number>> = {
-  fp32: 2,
-  fp16: 1,
-  bf16: 1,
-  int8: 0.6,
-  int8a8: 0.6,
-  int8f32: 0.6,
-  int4: 0.35,
-  int4f32: 0.35,
-};
-const GGUF_GROWTH = 1.7;
-
-/** Engine, logits and the KV cache of a small model. */
-const RUNTIME_BYTES = 400 * 2 ** 20;
 
 /** Weights on this machine, or in a repository that is not fetched yet. */
 interface Source {
@@ -188,7 +169,10 @@ async function prepareRepository(
   const { format, commit, bytes, missingBytes } = located;
   if (format === 'onnx') {
     refuseBuildOptions(request);
-    requireResources({ missingBytes, builtBytes: 0, loadedBytes: bytes }, context.builds, context);
+    requireResources(
+      { missingBytes, builtBytes: 0, loadedBytes: bytes },
+      { ...context, target: context.builds },
+    );
     return { id: repository, directory: await located.fetch(), variant: located.precision, built: null };
   }
   const isGguf = format === 'gguf';
@@ -219,8 +203,11 @@ async function build(
   const directory = path.resolve(out ?? path.join(context.builds, name));
   const existing: PreparedModel = { id, directory, variant: null, built: null };
   if (holdsBuild(directory, name)) return existing;
-  const builtBytes = bytes * (isGguf ? GGUF_GROWTH : GROWTH[precision]);
-  requireResources({ missingBytes, builtBytes, loadedBytes: builtBytes }, path.dirname(directory), context);
+  const builtBytes = builtBytesOf(bytes, isGguf ? 'gguf' : precision);
+  requireResources(
+    { missingBytes, builtBytes, loadedBytes: builtBytes },
+    { ...context, target: path.dirname(directory) },
+  );
   const weights = await source.fetch();
   const onWait = () => context.progress.note('waiting for another build');
   const { sleep } = context.client.retries;
@@ -272,36 +259,6 @@ function holdsBuild(directory: string, build: string): boolean {
   throw new HubError(`${directory} ${content}; remove it or name another directory`);
 }
 
-interface Needs {
-  readonly missingBytes: number;
-  readonly builtBytes: number;
-  /** Weights of the running model. */
-  readonly loadedBytes: number;
-}
-
-/**
- * Compares what a model needs with what is free, before anything is fetched.
- * @param target the directory that gets the build
- * @throws HubError
- */
-function requireResources(
-  { missingBytes, builtBytes, loadedBytes }: Needs,
-  target: string,
-  { cache, availableMemory }: PrepareContext,
-): void {
-  for (const directory of [cache, target]) createDirectory(directory);
-  const isOneDisk = statSync(cache).dev === statSync(target).dev;
-  const disks = isOneDisk
-    ? [[cache, missingBytes + builtBytes] as const]
-    : [[cache, missingBytes] as const, [target, builtBytes] as const];
-  for (const [directory, needed] of disks) requireSpace('the model', needed, directory);
-  const [memory, free] = [loadedBytes + RUNTIME_BYTES, availableMemory()];
-  if (memory <= free) return;
-  throw new HubError(
-    `the model needs about ${byteSize(memory)} of memory, but ${byteSize(free)} are free; choose a smaller precision, such as owner/name:q4`,
-  );
-}
-
 /** Returns whether the origin can load a directory as it is. Weights beside a graph are not needed. */
 const hasGraph = (directory: string): boolean =>
   variantsOf(pathsIn(directory)).some(({ format }) => format === 'onnx');
@@ -315,5 +272,4 @@ function fileOf(file: string): readonly [string, number, number] {
 }
 
 /** A short name of some files by their names, sizes and times. */
-const digest = (value: unknown): string =>
-  createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 12);
+const digest = (value: unknown): string => hash('sha256', JSON.stringify(value)).slice(0, 12);

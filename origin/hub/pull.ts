@@ -1,15 +1,15 @@
-import { statfsSync } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { readShardNames, SAFETENSORS_INDEX } from '@continuo/export/checkpoint/safetensors.ts';
 import type { Precision } from '../model/config/model-files.ts';
-import { byteSize, type ProgressDisplay } from '../terminal/progress.ts';
+import type { ProgressDisplay } from '../terminal/progress.ts';
 import { repositoryPaths } from './cache.ts';
 import { downloadBlob, partialFile } from './download.ts';
 import { withFileLock } from './file-lock.ts';
 import type { HubClient, HubFile } from './hub-client.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 import type { FileIdentity, ListedFile, Listing } from './listing.ts';
+import { requireSpace } from './resources.ts';
 import { placeInSnapshot, writeReference } from './snapshot.ts';
 import { chooseVariant, precisionOf, type Variant } from './variants.ts';
 
@@ -175,16 +175,6 @@ async function missingBytesOf(files: readonly WantedFile[]): Promise<number> {
     missing += Math.max(0, identity.size - ((await sizeOf(partialFile(blob))) ?? 0));
   }
   return missing;
-}
-
-/** @throws HubError if the disk of a directory has fewer free bytes */
-export function requireSpace(what: string, bytes: number, directory: string): void {
-  const { bavail, bsize } = statfsSync(directory);
-  const free = bavail * bsize;
-  if (bytes <= free) return;
-  throw new HubError(
-    `${what} needs about ${byteSize(bytes)} of disk space, but ${directory} has ${byteSize(free)} free`,
-  );
 }
 
 /** Size of a file in bytes; null if there is none. */
