@@ -81,22 +81,27 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     origin/request origin/sampling origin/tokenizer shared
   `),
   'origin/model/config': words('shared'),
+  'origin/model/decoder': words('origin/model/config origin/model/onnx'),
   'origin/model/device': words('origin/model/config origin/model/onnx origin/model/ort shared'),
   'origin/model/foreign': words(`
-    origin/model origin/model/config origin/model/onnx origin/model/ort origin/model/runner
+    origin/model origin/model/config origin/model/decoder origin/model/onnx origin/model/ort origin/model/runner
   `),
   'origin/model/onnx': words('shared'),
   'origin/model/open': words(`
-    origin/model origin/model/config origin/model/device origin/model/foreign origin/model/onnx
-    origin/model/ort origin/model/runner origin/model/vision origin/process shared
+    origin/model origin/model/config origin/model/decoder origin/model/device origin/model/foreign
+    origin/model/onnx origin/model/ort origin/model/runner origin/model/vision origin/process shared
   `),
   'origin/model/ort': words('origin/model origin/model/config origin/model/onnx origin/process shared'),
-  'origin/model/runner': words('origin/model origin/model/config origin/model/onnx origin/model/ort shared'),
-  'origin/model/vision': words('origin/model/config origin/model/onnx origin/model/ort origin/model/runner'),
+  'origin/model/runner': words(`
+    origin/model origin/model/config origin/model/decoder origin/model/onnx origin/model/ort shared
+  `),
+  'origin/model/vision': words(`
+    origin/model/config origin/model/decoder origin/model/onnx origin/model/ort origin/model/runner
+  `),
   // The same runner and probes as on a server, over another session.
   'origin/model/web': words(`
-    origin/model origin/model/config origin/model/onnx origin/model/open origin/model/ort
-    origin/model/runner shared
+    origin/model origin/model/config origin/model/decoder origin/model/onnx origin/model/open
+    origin/model/ort origin/model/runner shared
   `),
   'origin/process': words('shared'),
   'origin/request': words(`

@@ -56,4 +56,4 @@ export function readModelJson<T>(texts: ModelTexts, file: string, schema: z.ZodT
 
 /** Python writes Infinity, which JSON does not have; as a number beyond all others, JSON.parse gives it. */
 const withNumbers = (text: string): string =>
-  text.replace(/"(?:[^"\\]|\\.)*"|\bInfinity\b/g, (found) => (found === 'Infinity' ? '1e999' : found));
+  text.replace(/"(?:[^"\\]|\\.)*"|\bInfinity\b/g, (match) => (match === 'Infinity' ? '1e999' : match));

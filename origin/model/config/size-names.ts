@@ -1,3 +1,4 @@
+import { isJsonObject } from '@continuo/shared/json-object.ts';
 import * as z from 'zod';
 
 /** Other names of a model's sizes in config.json, by the name that most architectures use. */
@@ -29,7 +30,7 @@ const kvHeadFields = z.looseObject({
  * uses.
  */
 export function withCommonNames(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if (!isJsonObject(value)) return value;
   const given: Record<string, unknown> = { ...value };
   const names: Record<string, string> = {};
   for (const [common, others] of Object.entries(OTHER_NAMES)) {

@@ -7,49 +7,19 @@ import {
   LOGITS_TO_KEEP,
   layerName,
   layerOf,
-  PAST_CONVOLUTION,
-  PAST_RECURRENCE,
-  PRESENT_CONVOLUTION,
-  PRESENT_RECURRENCE,
   TOTAL_LENGTH,
   USE_CACHE_BRANCH,
 } from '../config/decoder-names.ts';
 import type { ModelConfig } from '../config/model-config.ts';
 import type { SizeName } from '../config/size-names.ts';
-import {
-  ElementType,
-  type GraphNode,
-  type GraphTensor,
-  type OnnxGraph,
-  withBranches,
-} from '../onnx/onnx-graph.ts';
+import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
+import { hasKv, isPast, type KvTensor, type KvType, kvShape, kvTensors } from './kv-tensors.ts';
 import { positionLimit } from './position-limit.ts';
-import type { StateTensor } from './state-cache.ts';
+import { isState, type StateTensor, stateLayers, stateTensors } from './state-tensors.ts';
 
 /** Derives a decoder's inputs and outputs from its graph and checks them against its configuration. Pure. */
 
-/** Bytes of one element by the types that GroupQueryAttention has for its cache. */
-export const KV_BYTES = { float32: 4, float16: 2, bfloat16: 2, int8: 1, float8e4m3fn: 1 } as const;
-type KvType = keyof typeof KV_BYTES;
-const KV_TYPES = new Map<number, KvType>(
-  (Object.keys(KV_BYTES) as KvType[]).map((type) => [ElementType[type], type]),
-);
-
 const LOGITS_TYPES: readonly number[] = [ElementType.float32, ElementType.float16, ElementType.bfloat16];
-
-interface GraphTensors {
-  readonly inputs: ReadonlyMap<string, GraphTensor>;
-  readonly outputs: ReadonlyMap<string, GraphTensor>;
-}
-
-export interface KvTensor {
-  readonly past: string;
-  readonly present: string;
-  /** Outputs of layers that read this tensor and have none of their own: the same memory. */
-  readonly shared: readonly string[];
-  readonly heads: number;
-  readonly headSize: number;
-}
 
 export interface DecoderInterface {
   readonly layers: number;
@@ -86,18 +56,10 @@ export interface DecoderInterface {
 }
 
 /** Inputs of convolution, state-space and recurrent layers as exporters name them. */
-const STATE_INPUT =
+const FOREIGN_STATE =
   /(^|[._])(past_(conv|ssm|recurrent)|past\.\d+\.(conv|ssm|recurrent)|(conv|ssm|recurrent)_states?)([._]|$)/;
-/** Names and dimensions of the states in graphs of origin/export. */
-const STATES = [
-  { past: PAST_CONVOLUTION, present: PRESENT_CONVOLUTION, dimensions: ['channels', 'positions'] },
-  { past: PAST_RECURRENCE, present: PRESENT_RECURRENCE, dimensions: ['heads', 'key size', 'value size'] },
-] as const;
 /** Scales of an 8-bit or 4-bit KV cache, as onnxruntime-genai's builder names them. */
-const SCALE_INPUT = /\.(key|value)_scale$/;
-
-/** Place of the past keys among the inputs of GroupQueryAttention. */
-const PAST_KEY_INPUT = 3;
+const FOREIGN_SCALE = /\.(key|value)_scale$/;
 
 const RMS_NORMALIZATION = /^(Skip)?SimplifiedLayerNormalization$/;
 
@@ -119,22 +81,19 @@ export function describeDecoder(
   requireKnownInputs(inputs, tokenInput, names);
   requireLayerNorm(graph, config);
   const attentions = graph.nodes.filter(({ operator }) => operator === 'GroupQueryAttention');
-  // Layers that read the KV of an earlier one have none.
-  const ownKv = attentions.filter((node) => !outputs.has(node.inputs[PAST_KEY_INPUT] ?? ''));
+  const tensors = { inputs, outputs, attentions };
+  const layersWithKv = attentions.filter((node) => hasKv(node, tensors)).length;
   const pastKeys = [...inputs.keys()].filter((name) => isLayerName(names.pastKey, name));
   const states = stateTensors(inputs, outputs);
-  const withKv = ownKv.length > 0 ? ownKv.length : pastKeys.length;
+  const withKv = layersWithKv || pastKeys.length;
   if (withKv + states.length === 0) throw new Error(`lacks the input ${layerName(names.pastKey, 0)}`);
   const attending = new Set(pastKeys.map((name) => layerOf(names.pastKey, name)));
   const withState = stateLayers(inputs);
   const layers = withKv + withState.filter((layer) => !attending.has(layer)).length;
   expectEqual('layers', layers, config.layers, 'num_hidden_layers', config);
 
-  const kv = kvTensors(layers, { inputs, outputs }, names, config).map((tensor) => ({
-    ...tensor,
-    shared: attentions.flatMap((node) => sharedOutputs(node, tensor.present)),
-  }));
-  const { kvHeads, headSize, kvType } = kvShape(kv, inputs);
+  const kv = kvTensors(layers, tensors, names, config);
+  const { kvHeads, headSize, kvType } = kvShape(kv, inputs, readsRunInputs(inputs));
   if (kv.length > 0) {
     expectEqual('KV heads', kvHeads, config.kvHeads, 'num_key_value_heads', config);
     if (config.headSize !== null) expectEqual('head size', headSize, config.headSize, 'head_dim', config);
@@ -191,18 +150,16 @@ function requireKnownInputs(
   const integers = [names.inputIds, names.attentionMask, names.positionIds, LOGITS_TO_KEEP];
   const runInputs = readsRunInputs(inputs) ? [LAST_POSITIONS, TOTAL_LENGTH, LOGITS_INDEX] : [];
   const supported = [tokenInput, ...integers, USE_CACHE_BRANCH, ...runInputs];
-  const isOwnState = (name: string) =>
-    runInputs.length > 0 && STATES.some(({ past }) => isLayerName(past, name));
-  const unknown = [...inputs.keys()].filter(
-    (name) => !supported.includes(name) && !isPast(name, names) && !isOwnState(name),
-  );
-  const states = unknown.filter((name) => STATE_INPUT.test(name));
+  const isKnown = (name: string) =>
+    supported.includes(name) || isPast(name, names) || (runInputs.length > 0 && isState(name));
+  const unknown = [...inputs.keys()].filter((name) => !isKnown(name));
+  const states = unknown.filter((name) => FOREIGN_STATE.test(name));
   if (states.length > 0) {
     throw new Error(
       `belongs to a hybrid model: ${states.slice(0, 3).join(', ')} hold the state of layers without attention, which cannot be cut at a position; choose a model with attention only`,
     );
   }
-  const scale = unknown.find((name) => SCALE_INPUT.test(name));
+  const scale = unknown.find((name) => FOREIGN_SCALE.test(name));
   if (scale !== undefined) {
     throw new Error(`has a quantized KV cache (${scale}), which is not supported; export it without`);
   }
@@ -225,128 +182,6 @@ function requireLayerNorm({ nodes }: OnnxGraph, { architecture }: ModelConfig): 
   if (rms === undefined) return;
   throw new Error(
     `normalizes by ${rms.operator}, but OLMo by LayerNormalization: a fault of its exporter, which gives other tokens; take an export by Optimum`,
-  );
-}
-
-const isPast = (name: string, { pastKey, pastValue }: DecoderNames): boolean =>
-  isLayerName(pastKey, name) || isLayerName(pastValue, name);
-
-/** Layers with a state, each once. */
-const stateLayers = (inputs: ReadonlyMap<string, GraphTensor>): number[] => [
-  ...new Set(
-    STATES.flatMap(({ past }) =>
-      [...inputs.keys()].filter((name) => isLayerName(past, name)).map((name) => layerOf(past, name)),
-    ),
-  ),
-];
-
-function stateTensors(
-  inputs: ReadonlyMap<string, GraphTensor>,
-  outputs: ReadonlyMap<string, GraphTensor>,
-): StateTensor[] {
-  return STATES.flatMap((names) => {
-    const pasts = [...inputs.keys()].filter((name) => isLayerName(names.past, name));
-    return pasts.map((past): StateTensor => {
-      const present = layerName(names.present, layerOf(names.past, past));
-      const { elementType, dimensions } = inputs.get(past)!;
-      const [, ...row] = dimensions;
-      const sizes = row.filter((size) => typeof size === 'number' && size > 0) as number[];
-      const wanted = names.dimensions.length;
-      if (elementType !== ElementType.float32 || sizes.length !== wanted || row.length !== wanted) {
-        throw new Error(`has an input ${past} that is not float32 [batch, ${names.dimensions.join(', ')}]`);
-      }
-      if (!outputs.has(present)) throw new Error(`lacks the output ${present}`);
-      return { past, present, dimensions: sizes };
-    });
-  });
-}
-
-/** The outputs of an attention that are bound to a tensor which it reads. */
-const sharedOutputs = ({ inputs, outputs }: GraphNode, present: string): string[] =>
-  [PAST_KEY_INPUT, PAST_KEY_INPUT + 1].flatMap((place) =>
-    inputs[place] === present ? (outputs[place - PAST_KEY_INPUT + 1] ?? []) : [],
-  );
-
-function kvTensors(
-  layers: number,
-  { inputs, outputs }: GraphTensors,
-  names: DecoderNames,
-  config: ModelConfig,
-): Omit<KvTensor, 'shared'>[] {
-  const kv: Omit<KvTensor, 'shared'>[] = [];
-  const withState = stateLayers(inputs);
-  for (let layer = 0; layer < layers; layer++) {
-    if (withState.includes(layer) && !inputs.has(layerName(names.pastKey, layer))) continue;
-    const templates = [
-      [names.pastKey, names.presentKey],
-      [names.pastValue, names.presentValue],
-    ] as const;
-    for (const [pastTemplate, presentTemplate] of templates) {
-      const past = layerName(pastTemplate, layer);
-      const present = layerName(presentTemplate, layer);
-      const input = inputs.get(past);
-      if (input === undefined) throw new Error(`lacks the input ${past}`);
-      if (!outputs.has(present)) throw new Error(`lacks the output ${present}`);
-      kv.push({ past, present, ...kvSizes(input, config) });
-    }
-  }
-  const surplus = [...inputs.keys()].filter(
-    (name) => isPast(name, names) && !kv.some(({ past }) => past === name),
-  );
-  if (surplus.length > 0)
-    throw new Error(`has past inputs beyond its ${layers} layers: ${surplus.join(', ')}`);
-  return kv;
-}
-
-/**
- * Requires that a KV tensor is [batch, heads, positions, headSize]. onnxruntime-genai's builder writes
- * headSize as the symbol kv_cache_dim since 0.15; it is then the configuration's.
- */
-function kvSizes(
-  { name, dimensions }: GraphTensor,
-  config: ModelConfig,
-): Pick<KvTensor, 'heads' | 'headSize'> {
-  const [, heads, , lastDimension] = dimensions;
-  const headSize = typeof lastDimension === 'string' ? configuredHeadSize(name, config) : lastDimension;
-  if (dimensions.length === 4 && typeof heads === 'number' && typeof headSize === 'number')
-    return { heads, headSize };
-  throw new Error(
-    `has an input ${name} that is not [batch, KV heads, positions, head size] with fixed sizes`,
-  );
-}
-
-/** Requires that all KV tensors are of one type, and in graphs of other exporters of one shape. */
-function kvShape(
-  kv: readonly KvTensor[],
-  inputs: ReadonlyMap<string, GraphTensor>,
-): { kvHeads: number; headSize: number; kvType: KvType } {
-  const types = kv.map(({ past }) => {
-    const type = KV_TYPES.get(inputs.get(past)!.elementType);
-    if (type !== undefined) return type;
-    throw new Error(`has an input ${past} that is none of ${Object.keys(KV_BYTES).join(', ')}`);
-  });
-  const [first] = kv;
-  if (first === undefined) return { kvHeads: 0, headSize: 0, kvType: 'float32' };
-  const { heads: kvHeads, headSize } = first;
-  const sameShape = (a: KvTensor, b: KvTensor) => a.heads === b.heads && a.headSize === b.headSize;
-  // The values of a layer follow its keys.
-  const mayDiffer = (one: KvTensor, index: number) =>
-    readsRunInputs(inputs) && sameShape(one, kv[index ^ 1]!);
-  const other = kv.find(
-    (one, index) => types[index] !== types[0] || !(sameShape(one, first) || mayDiffer(one, index)),
-  );
-  if (other === undefined) return { kvHeads, headSize, kvType: types[0]! };
-  const why =
-    other.headSize === headSize
-      ? ''
-      : `; head sizes ${headSize} and ${other.headSize} in one model, as in multi-head latent attention (DeepSeek) or Gemma 4, are not supported: build it from its published weights`;
-  throw new Error(`has KV inputs of different shapes or types: ${first.past}, ${other.past}${why}`);
-}
-
-function configuredHeadSize(past: string, { headSize, source }: ModelConfig): number {
-  if (headSize !== null) return headSize;
-  throw new Error(
-    `has an input ${past} without a head size, and ${source} has neither head_dim nor hidden_size; add head_dim`,
   );
 }
 

@@ -129,7 +129,7 @@ function requireCapability({ name, capability: [major, minor] }: CudaCard, versi
 }
 
 /** 13020 = "13.2". */
-export const versionText = (version: number): string =>
+const versionText = (version: number): string =>
   `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
 
 function ask<T>(driver: () => T): T {

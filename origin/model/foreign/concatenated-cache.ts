@@ -1,8 +1,7 @@
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import type { KvBytes } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
-
-import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { elementBytes, type KvLayout } from '../runner/kv-cache.ts';
 
 /** One buffer per layer and kind (key, value), each with room for [1, kvHeads, contextLength, headSize]. */
@@ -56,9 +55,9 @@ export class ConcatenatedCache implements KvBytes {
 
   /** Commits the run that was bound last. */
   commit(slot: number, tokens: number): void {
-    const one = this.#slots[slot]!;
-    [one.buffers, this.#spare] = [this.#spare, one.buffers];
-    one.length += tokens;
+    const held = this.#slots[slot]!;
+    [held.buffers, this.#spare] = [this.#spare, held.buffers];
+    held.length += tokens;
   }
 
   /**
@@ -93,24 +92,24 @@ export class ConcatenatedCache implements KvBytes {
   }
 
   write(slot: number, start: number, parts: readonly Uint8Array[]): void {
-    const one = this.#keepFirst(slot, start);
+    const held = this.#keepFirst(slot, start);
     const each = this.#headBytes;
     const { kvHeads } = this.#decoder;
     const end = start + parts.reduce((sum, { length }) => sum + length / this.positionBytes, 0);
-    for (const [index, { bytes }] of one.buffers.entries()) {
+    for (const [index, { bytes }] of held.buffers.entries()) {
       // From the last head on, because heads move to higher positions.
       for (let head = kvHeads - 1; head >= 0; head--) {
         bytes.copyWithin(head * end * each, head * start * each, (head + 1) * start * each);
         let at = (head * end + start) * each;
         for (const part of parts) {
-          const size = part.length / (one.buffers.length * kvHeads);
+          const size = part.length / (held.buffers.length * kvHeads);
           const first = (index * kvHeads + head) * size;
           bytes.set(part.subarray(first, first + size), at);
           at += size;
         }
       }
     }
-    one.length = end;
+    held.length = end;
   }
 
   discard(slot: number, start: number): void {
@@ -120,24 +119,24 @@ export class ConcatenatedCache implements KvBytes {
   }
 
   #keepFirst(slot: number, length: number): Slot {
-    const one = this.#require(slot, length);
-    if (length === one.length) return one;
+    const held = this.#require(slot, length);
+    if (length === held.length) return held;
     const bytes = this.#headBytes;
-    for (const buffer of one.buffers) {
+    for (const buffer of held.buffers) {
       for (let head = 1; head < this.#decoder.kvHeads; head++) {
-        const start = head * one.length * bytes;
+        const start = head * held.length * bytes;
         buffer.bytes.copyWithin(head * length * bytes, start, start + length * bytes);
       }
     }
-    one.length = length;
-    return one;
+    held.length = length;
+    return held;
   }
 
   #require(slot: number, length: number): Slot {
-    const one = this.#slots[slot]!;
-    if (length > one.length)
-      throw new RangeError(`slot ${slot} has ${one.length} positions, expected at least ${length}`);
-    return one;
+    const held = this.#slots[slot]!;
+    if (length > held.length)
+      throw new RangeError(`slot ${slot} has ${held.length} positions, expected at least ${length}`);
+    return held;
   }
 
   /** Bytes of one position of one head. */

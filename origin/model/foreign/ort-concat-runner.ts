@@ -1,4 +1,5 @@
 import { LOGITS_INDEX } from '../config/decoder-names.ts';
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import {
   type DecodeBatch,
   imagesWithin,
@@ -15,10 +16,8 @@ import {
   type RunBinding,
   type RunSession,
 } from '../ort/bound-tensors.ts';
-
 import { RunGuard } from '../ort/run-guard.ts';
 import { allocateInt64, PrefillInputs } from '../runner/batch-inputs.ts';
-import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { inOrdinaryMemory, type RunnerOptions } from '../runner/runner-options.ts';
 import type { TokenEmbedder } from '../runner/token-embedder.ts';
 import { ConcatenatedCache } from './concatenated-cache.ts';

@@ -1,7 +1,7 @@
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
 import { graphFields, withGraph } from '../onnx/onnx-patch.ts';
 import type { GraphFile } from '../ort/graph-file.ts';
-import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { feedLengths } from './attention-lengths.ts';
 import { insertLogitsIndex, keepAllLogits } from './logits-index.ts';
 import { disableWindowedCache } from './windowed-cache.ts';

@@ -29,12 +29,12 @@ const NODE_INPUT = 1;
  */
 export function withQuantizedKv(model: Uint8Array, kv: readonly KvScales[]): Uint8Array {
   const scaled = new Map(
-    kv.flatMap((one, index) => one.names.map((name) => [name, { one, index }] as const)),
+    kv.flatMap((tensor, index) => tensor.names.map((name) => [name, { tensor, index }] as const)),
   );
   const scaleOf = (name: string | undefined): string => {
-    const found = scaled.get(name ?? '');
-    if (found === undefined) throw new Error(`has an attention that reads ${name}, which has no scales`);
-    return `${PREFIX}/kv-scales/${found.index}`;
+    const scales = scaled.get(name ?? '');
+    if (scales === undefined) throw new Error(`has an attention that reads ${name}, which has no scales`);
+    return `${PREFIX}/kv-scales/${scales.index}`;
   };
   const changed = graphFields(model).flatMap((field): WireField[] => {
     if (field.field === GraphField.input || field.field === GraphField.output) {

@@ -7,6 +7,7 @@ import { type ModelConfig, readModelConfig } from '../config/model-config.ts';
 import { textsOf } from '../config/model-directory.ts';
 import { findDecoder, type Precision } from '../config/model-files.ts';
 import { inFile, ModelError } from '../config/model-json.ts';
+import { type DecoderInterface, describeDecoder } from '../decoder/decoder-interface.ts';
 import { cardOf, deviceFor, type Machine, onDevice, thisMachine } from '../device/device-choice.ts';
 import { patchDecoder } from '../foreign/patch-decoder.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
@@ -16,7 +17,6 @@ import { type GraphFile, loadSession, readGraphFile } from '../ort/graph-file.ts
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { hasVnni } from '../ort/vnni.ts';
 import { scoreFault as findScoreFault } from '../runner/check-scores.ts';
-import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
 import { GraphRunner } from '../runner/graph-runner.ts';
 import {
   describeLayout,

@@ -1,4 +1,4 @@
-import type { DecoderInterface } from '../runner/decoder-interface.ts';
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 
 /**
  * Without VNNI, ONNX Runtime sums unsigned times signed bytes in 16 bits, which overflow. A session option

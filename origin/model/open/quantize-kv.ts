@@ -3,8 +3,8 @@ import path from 'node:path';
 import { FLOAT16_VALUES } from '@continuo/shared/float16.ts';
 import type { DeviceSettings } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import { withQuantizedKv } from '../onnx/quantized-kv.ts';
-import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { openModel, planModel } from './open-model.ts';
 
 const NEVER = new AbortController().signal;

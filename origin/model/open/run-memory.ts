@@ -1,5 +1,5 @@
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
-import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { scoreBytes } from '../runner/device-scores.ts';
 import { elementBytes } from '../runner/kv-cache.ts';
 

@@ -1,11 +1,11 @@
 import { oneLine } from '@continuo/shared/error-details.ts';
 import { ModelError } from '../config/model-json.ts';
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import { OrtConcatRunner } from '../foreign/ort-concat-runner.ts';
 import { faultKind, MEMORY_ADVICE, type ModelRunner } from '../model-runner.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
-import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { deviceRunner } from '../runner/device-runner.ts';
 import { GraphRunner } from '../runner/graph-runner.ts';
 import { describeLayout } from '../runner/kv-cache.ts';

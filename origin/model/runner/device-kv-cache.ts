@@ -1,7 +1,8 @@
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
+import type { KvTensor } from '../decoder/kv-tensors.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { DeviceTensor, Pointer, RunBinding } from '../ort/bound-tensors.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import type { DecoderInterface, KvTensor } from './decoder-interface.ts';
 import { elementBytes, type KvLayout, type KvStore, slotBytes } from './kv-cache.ts';
 import type { DeviceRows, KvCopier } from './kv-copier.ts';
 
@@ -68,12 +69,12 @@ export class DeviceKvCache implements KvStore {
   }
 
   /** Copies to the same positions of a slot in another cache or this one. */
-  copyTo(other: DeviceKvCache, { slot, start, end }: SlotRange, to: number): void {
+  copyTo(target: DeviceKvCache, { slot, start, end }: SlotRange, to: number): void {
     if (start === end) return;
     for (const [index, group] of this.#groups.entries())
       this.#copier.copy(
         this.#rows(group, slot, start),
-        other.#rows(other.#groups[index]!, to, start),
+        target.#rows(target.#groups[index]!, to, start),
         countOf(group, end - start),
       );
   }

@@ -1,9 +1,10 @@
 import type { ProviderChoice } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
+import { KV_BYTES, type KvTensor } from '../decoder/kv-tensors.ts';
 import { type KvBytes, MEMORY_ADVICE } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
-import { type DecoderInterface, KV_BYTES, type KvTensor } from './decoder-interface.ts';
 import { bytesOfState } from './state-cache.ts';
 
 export interface KvLayout {

@@ -1,6 +1,6 @@
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import type { LogitRows } from '../model-runner.ts';
 import type { BoundTensor } from '../ort/bound-tensors.ts';
-import type { DecoderInterface } from './decoder-interface.ts';
 import type { KvLayout, KvStore } from './kv-cache.ts';
 import type { StateMemory } from './state-cache.ts';
 import type { TokenEmbedder } from './token-embedder.ts';

@@ -1,14 +1,7 @@
+import type { StateTensor } from '../decoder/state-tensors.ts';
 import type { KeptState, SlotStates } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { BoundTensor, HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
-
-/** A state that a graph reads and writes as a whole, in float32. */
-export interface StateTensor {
-  readonly past: string;
-  readonly present: string;
-  /** Of one row. */
-  readonly dimensions: readonly number[];
-}
 
 /** A position that no slot has. */
 const NONE = -1;
@@ -216,6 +209,7 @@ export class StateCache implements SlotStates {
    * without that state keeps the one where its last run began.
    * @returns whether the slot has it
    */
+import type { StateTensor } from '../decoder/state-tensors.ts';
   #move(slot: number, position: number, found: StatePlace | null, from: StatePlace): boolean {
     const begins = found === null && position === 0;
     const source = found ?? (this.#place[slot] as StatePlace);
@@ -223,7 +217,7 @@ export class StateCache implements SlotStates {
     else if (source !== from) this.#memory.copy(slot, source, from);
     this.#place[slot] = from;
     this.#ended[slot] = NONE;
-    if (found === null && !begins) return false;
+    if (place === null && !begins) return false;
     this.#began[slot] = position;
     return true;
   }

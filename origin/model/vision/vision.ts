@@ -3,10 +3,10 @@ import { basename, dirname, join, posix } from 'node:path';
 import type { ModelConfig } from '../config/model-config.ts';
 import { inFile, ModelError } from '../config/model-json.ts';
 import { type ImageRecipe, readImageRecipe } from '../config/preprocessor-config.ts';
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import { ElementType, type GraphTensor } from '../onnx/onnx-graph.ts';
 import { appendShape, graphFields, withGraph } from '../onnx/onnx-patch.ts';
 import { type GraphFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
-import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { TokenEmbedder } from '../runner/token-embedder.ts';
 import { ImageEncoder } from './image-encoder.ts';
 

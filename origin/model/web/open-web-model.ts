@@ -1,12 +1,12 @@
 import { DEFAULT_NAMES, LOGITS_INDEX } from '../config/decoder-names.ts';
 import { readModelConfig } from '../config/model-config.ts';
 import { inFile, ModelError, type ModelTexts } from '../config/model-json.ts';
+import { type DecoderInterface, describeDecoder } from '../decoder/decoder-interface.ts';
 import type { ModelRunner } from '../model-runner.ts';
 import { withIntegerProducts } from '../onnx/integer-products.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
 import { requireFiniteLogits } from '../open/probe.ts';
 import { withProbedRows } from '../open/row-probe.ts';
-import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
 import { type KvLayout, kvLayout } from '../runner/kv-cache.ts';
 import { OrtRunner } from '../runner/ort-runner.ts';
 import type { AllocateLogits } from '../runner/runner-options.ts';

@@ -5,7 +5,7 @@ import { SingleRowRunner } from '../runner/single-row-runner.ts';
 import { FallbackRunner } from './fallback-runner.ts';
 
 /** Rounding of logits on a device, as a fraction of their range. More is a different result. */
-export const DEVICE_ROUNDING = 0.03;
+const DEVICE_ROUNDING = 0.03;
 /** Greedy tokens that the devices must agree on. */
 const COMPARED_TOKENS = 8;
 /** Runs at first compile what they need, so only later ones are timed. */
@@ -69,7 +69,7 @@ export async function chooseRunner(
 }
 
 /** Runs a text, greedy tokens after it, and the last position of a slot on both, and compares logits. */
-export async function compareRunners(
+async function compareRunners(
   device: ModelRunner,
   processor: ModelRunner,
   prompt: Int32Array,

@@ -1,6 +1,7 @@
+import type { DecoderInterface } from '../decoder/decoder-interface.ts';
+import type { KvTensor } from '../decoder/kv-tensors.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { RunBinding } from '../ort/bound-tensors.ts';
-import type { DecoderInterface, KvTensor } from '../runner/decoder-interface.ts';
 import { elementBytes, type KvLayout, type KvStore, slotBytes } from '../runner/kv-cache.ts';
 import type { GpuMemory, WebGpuSession } from './webgpu-session.ts';
 

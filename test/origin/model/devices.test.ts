@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { type DeviceSettings, requireUsedOptions } from '../../../origin/model/config/device.ts';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../origin/model/config/model-directory.ts';
+import { describeDecoder } from '../../../origin/model/decoder/decoder-interface.ts';
 import { missingCudaLibraries } from '../../../origin/model/device/cuda-libraries.ts';
 import { checkCuda, deviceFor, type Machine, onDevice } from '../../../origin/model/device/device-choice.ts';
 import { neededLibraries } from '../../../origin/model/device/elf-file.ts';
@@ -15,7 +16,6 @@ import type { CudaDriver } from '../../../origin/model/ort/cuda-driver.ts';
 import { readGraphFile } from '../../../origin/model/ort/graph-file.ts';
 import { cudaOptions, type OrtDevice } from '../../../origin/model/ort/ort-device.ts';
 import { bundledFolder, openLibrary } from '../../../origin/model/ort/ort-library.ts';
-import { describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
 

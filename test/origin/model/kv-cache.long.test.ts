@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import type { DecoderInterface } from '../../../origin/model/decoder/decoder-interface.ts';
 import { ConcatenatedCache } from '../../../origin/model/foreign/concatenated-cache.ts';
 import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
-import type { DecoderInterface } from '../../../origin/model/runner/decoder-interface.ts';
 import {
   describeLayout,
   KvCache,

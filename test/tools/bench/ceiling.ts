@@ -3,13 +3,13 @@ import path from 'node:path';
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../../origin/model/config/decoder-names.ts';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../origin/model/config/model-directory.ts';
+import { type DecoderInterface, describeDecoder } from '../../../origin/model/decoder/decoder-interface.ts';
 import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
 import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
 import { arrayTensor, type RunBinding, type RunSession } from '../../../origin/model/ort/bound-tensors.ts';
 import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
 import { allocateInt64 } from '../../../origin/model/runner/batch-inputs.ts';
-import { type DecoderInterface, describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
 import { KvCache, kvLayout } from '../../../origin/model/runner/kv-cache.ts';
 
 export interface CeilingOptions {

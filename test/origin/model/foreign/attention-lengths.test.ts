@@ -5,6 +5,7 @@ import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../../../origin/m
 import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { findDecoder } from '../../../../origin/model/config/model-files.ts';
+import { describeDecoder } from '../../../../origin/model/decoder/decoder-interface.ts';
 import { feedLengths } from '../../../../origin/model/foreign/attention-lengths.ts';
 import { insertLogitsIndex, keepAllLogits } from '../../../../origin/model/foreign/logits-index.ts';
 import { disableWindowedCache } from '../../../../origin/model/foreign/windowed-cache.ts';
@@ -12,7 +13,6 @@ import { readGraph } from '../../../../origin/model/onnx/onnx-graph.ts';
 import { graphFields, withGraph } from '../../../../origin/model/onnx/onnx-patch.ts';
 import { arrayTensor, type Elements } from '../../../../origin/model/ort/bound-tensors.ts';
 import { loadSession, readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
-import { describeDecoder } from '../../../../origin/model/runner/decoder-interface.ts';
 import { KvCache, kvLayout } from '../../../../origin/model/runner/kv-cache.ts';
 import {
   type SyntheticLayout,

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../../origin/model/config/model-directory.ts';
+import {
+  type DecoderInterface,
+  describeDecoder,
+} from '../../../../origin/model/decoder/decoder-interface.ts';
 import { faultKind } from '../../../../origin/model/model-runner.ts';
 import {
   freeBytes,
@@ -12,7 +16,6 @@ import { startRunner } from '../../../../origin/model/open/start-runner.ts';
 import { readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
 import { ortFault } from '../../../../origin/model/ort/ort-fault.ts';
 import type { OrtSession } from '../../../../origin/model/ort/ort-session.ts';
-import { type DecoderInterface, describeDecoder } from '../../../../origin/model/runner/decoder-interface.ts';
 import { kvLayout, OutOfMemoryError } from '../../../../origin/model/runner/kv-cache.ts';
 import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
 import { prefillPrompt, randomTokens, syntheticRunner, temporaryDirectory } from '../synthetic-runner.ts';

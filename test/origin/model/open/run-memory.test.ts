@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../../origin/model/config/model-directory.ts';
+import { describeDecoder } from '../../../../origin/model/decoder/decoder-interface.ts';
 import { runBytes, runSizes } from '../../../../origin/model/open/run-memory.ts';
 import { readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
-import { describeDecoder } from '../../../../origin/model/runner/decoder-interface.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
 import { temporaryDirectory } from '../synthetic-runner.ts';
 
