@@ -142,7 +142,7 @@ describe('packages', () => {
       ({ file }) => !isSiteBuild(file) && !file.startsWith('worker/site/local/thread/'),
     );
     const allowed = (name: string) =>
-      !name.startsWith('shared/') || /^shared\/(csv|errors|framing)\.ts$/.test(name);
+      !name.startsWith('shared/') || /^shared\/(binary-text|csv|errors|framing|json-object)\.ts$/.test(name);
     expect(forbiddenImports(page, allowed)).toEqual([]);
   });
 

@@ -1,3 +1,4 @@
+import { isJsonObject } from '@continuo/shared/json-object.ts';
 import Table from 'cli-table3';
 import type { Terminal } from './terminal.ts';
 
@@ -48,24 +49,21 @@ function cell(name: string, value: unknown, separator = '\n'): string {
     return new Date(value * 1000).toISOString().replace('.000Z', 'Z');
   }
   if (typeof value === 'number') return Number.isInteger(value) ? String(value) : value.toFixed(1);
-  if (isObject(value)) return fieldsOf(value).join(separator) || '–';
+  if (isJsonObject(value)) return fieldsOf(value).join(separator) || '–';
   return inline(value);
 }
-
-const isObject = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Returns `name=value` of each field, with the path of its name: `limits.tokens_per_day=100`. */
 const fieldsOf = (object: Fields): string[] =>
   Object.entries(object).flatMap(([name, value]) =>
-    isObject(value)
+    isJsonObject(value)
       ? fieldsOf(value).map((field) => `${name}.${field}`)
       : `${name}=${inline(value ?? 'none')}`,
   );
 
 const inline = (value: unknown): string =>
   Array.isArray(value)
-    ? value.map((item) => (isObject(item) ? JSON.stringify(item) : inline(item))).join(', ')
+    ? value.map((item) => (isJsonObject(item) ? JSON.stringify(item) : inline(item))).join(', ')
     : String(value);
 
 const PLAIN = { style: { head: [], border: [] } };

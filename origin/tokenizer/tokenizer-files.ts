@@ -1,3 +1,4 @@
+import { isJsonObject } from '@continuo/shared/json-object.ts';
 import * as z from 'zod';
 import { ModelError, type ModelTexts, readModelJson, tokenIds } from '../model/config/model-json.ts';
 
@@ -28,10 +29,8 @@ function withPrepend(step: Step): Step {
 type IdsByText = Readonly<Record<string, number>>;
 
 /** Written by hand, because zod's records drop the key `__proto__`, which can be a token. */
-function isIdsByText(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  return Object.values(value).every((id) => Number.isInteger(id) && id >= 0);
-}
+const isIdsByText = (value: unknown): boolean =>
+  isJsonObject(value) && Object.values(value).every((id) => Number.isInteger(id) && (id as number) >= 0);
 
 const tokenizerJson = z.looseObject({
   added_tokens: z.array(addedToken).nullish(),

@@ -2,6 +2,7 @@ import type { BatchEndpoint } from '@continuo/shared/batch.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { parseWithDigits } from '@continuo/shared/exact-numbers.ts';
 import { joinedBytes } from '@continuo/shared/framing.ts';
+import { isJsonObject, type JsonObject } from '@continuo/shared/json-object.ts';
 
 /** Reads the lines of a batch's input file. */
 
@@ -74,7 +75,7 @@ export function readLine(text: string, endpoint: BatchEndpoint): InputLine | nul
   } catch (thrown) {
     return faulty(null, 'invalid_json', `The line is not JSON: ${errorMessage(thrown)}.`);
   }
-  if (!isObject(line)) return faulty(null, 'invalid_type', 'The line is not a JSON object.');
+  if (!isJsonObject(line)) return faulty(null, 'invalid_type', 'The line is not a JSON object.');
   const { custom_id: id, method, url, body } = line;
   if (typeof id !== 'string' || id === '' || [...id].length > MAX_ID_LENGTH || !id.isWellFormed()) {
     const message = `Invalid 'custom_id': expected a string of 1 to ${MAX_ID_LENGTH} characters.`;
@@ -84,7 +85,7 @@ export function readLine(text: string, endpoint: BatchEndpoint): InputLine | nul
   if (url !== endpoint) {
     return faulty(id, 'invalid_value', `Invalid 'url': expected '${endpoint}', the endpoint of the batch.`);
   }
-  if (!isObject(body)) return faulty(id, 'invalid_type', "Invalid type for 'body': expected an object.");
+  if (!isJsonObject(body)) return faulty(id, 'invalid_type', "Invalid type for 'body': expected an object.");
   if (body.stream === true) {
     return faulty(id, 'invalid_value', "Invalid 'body.stream': a batch has no streams. Remove the field.");
   }
@@ -101,10 +102,7 @@ const faulty = (customId: string | null, code: string, message: string): InputLi
   beginning: '',
 });
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-function beginningOf({ prompt, query }: Readonly<Record<string, unknown>>): string {
+function beginningOf({ prompt, query }: JsonObject): string {
   const text = prompt ?? query ?? '';
   return (typeof text === 'string' ? text : JSON.stringify(text)).slice(0, BEGINNING_LENGTH);
 }

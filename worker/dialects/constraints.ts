@@ -3,6 +3,7 @@ import { ApiError } from '@continuo/shared/errors.ts';
 import { parseWithDigits } from '@continuo/shared/exact-numbers.ts';
 import type { WireConstraint } from '@continuo/shared/generation.ts';
 import { kindOf, MAX_SCHEMA_DEPTH } from '@continuo/shared/json-fields.ts';
+import { isJsonObject } from '@continuo/shared/json-object.ts';
 import type { ObjectDefaults } from '@continuo/shared/tenant.ts';
 import type { Dialect } from './dialect.ts';
 import { missingParameter, unsupportedParameter } from './request-errors.ts';
@@ -38,9 +39,8 @@ function schemaConstraint(field: string, value: unknown): NamedConstraint {
       throw invalidSchema(field, 'the string is not valid JSON.');
     }
   }
-  const isSchema =
-    typeof schema === 'boolean' || (typeof schema === 'object' && schema !== null && !Array.isArray(schema));
-  if (!isSchema) throw invalidSchema(field, 'a JSON Schema must be an object or a boolean.');
+  if (typeof schema !== 'boolean' && !isJsonObject(schema))
+    throw invalidSchema(field, 'a JSON Schema must be an object or a boolean.');
   if (nestsTooDeep(schema))
     throw invalidSchema(field, `the schema nests deeper than ${MAX_SCHEMA_DEPTH} levels.`);
   if (containsInfinity(schema)) throw invalidSchema(field, 'the schema contains a number that is too large.');

@@ -2,6 +2,7 @@ import { constraintFields } from '@continuo/shared/completion-constraints.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
 import { parseExactly, withDigits } from '@continuo/shared/exact-numbers.ts';
+import { isJsonObject, type JsonObject } from '@continuo/shared/json-object.ts';
 import { inTime } from '@continuo/shared/time-limit.ts';
 import type { Settings } from '../env/settings.ts';
 import { complexityFault, fieldWithLoneSurrogate } from './json-limits.ts';
@@ -9,8 +10,6 @@ import type { RequestContext } from './request-context.ts';
 
 /** The limits on reading a body. */
 type ReadLimits = Pick<RequestContext, 'settings' | 'timers' | 'caller' | 'heldBody'>;
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Fields that may hold a JSON Schema, whose numbers are exact. */
 const CONSTRAINTS = Object.keys(constraintFields);
@@ -228,10 +227,10 @@ export async function readJsonObject(
   } catch (thrown) {
     throw unreadable(errorMessage(thrown));
   }
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
+  if (!isJsonObject(body))
     throw new ApiError('invalid_type', 'Invalid type for the request body: expected a JSON object.');
   const illFormed = fieldWithLoneSurrogate(text, body);
-  if (illFormed === null) return body as JsonObject;
+  if (illFormed === null) return body;
   const param = illFormed.toWellFormed();
   const message = `Invalid '${param}': it contains half of a surrogate pair, which UTF-8 cannot encode. Send the whole character, or U+FFFD in its place.`;
   throw new ApiError('invalid_value', message, { param });

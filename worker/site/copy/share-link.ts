@@ -1,4 +1,6 @@
 import { DIALECT_NAMES } from 'virtual:request-fields';
+import { base64Of, bytesOfUnits } from '@continuo/shared/binary-text.ts';
+import { isJsonObject } from '@continuo/shared/json-object.ts';
 import type { Parameters } from '../api/request-field.ts';
 
 /** A text and its parameters in the fragment of a link, which browsers never send. */
@@ -79,14 +81,11 @@ export async function readShared(packed: string, fields: readonly string[]): Pro
   }
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Takes only what the page itself would send: anyone can make a link. */
 function arrivedOf(value: unknown, fields: readonly string[]): Arrived | null {
-  if (!isRecord(value) || value.version !== VERSION) return null;
+  if (!isJsonObject(value) || value.version !== VERSION) return null;
   const { text, mark, parameters, model, dialect, made } = value;
-  if (typeof text !== 'string' || typeof model !== 'string' || !isRecord(parameters)) return null;
+  if (typeof text !== 'string' || typeof model !== 'string' || !isJsonObject(parameters)) return null;
   const isPlace = Number.isSafeInteger(mark) && (mark as number) >= 0 && (mark as number) <= text.length;
   return {
     text,
@@ -104,14 +103,12 @@ const piped = (bytes: Uint8Array<ArrayBuffer>, through: CompressionStream | Deco
 async function deflated(text: string): Promise<string> {
   const stream = piped(new TextEncoder().encode(text), new CompressionStream('deflate-raw'));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join('');
-  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+  return base64Of(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }
 
 /** @throws if it is not base64url, not deflated, no UTF-8, or too long */
 async function inflated(packed: string): Promise<string> {
-  const binary = atob(packed.replaceAll('-', '+').replaceAll('_', '/'));
-  const bytes = Uint8Array.from(binary, (unit) => unit.charCodeAt(0));
+  const bytes = bytesOfUnits(atob(packed.replaceAll('-', '+').replaceAll('_', '/')));
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const reader = piped(bytes, new DecompressionStream('deflate-raw')).getReader();
   let text = '';

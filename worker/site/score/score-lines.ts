@@ -1,3 +1,5 @@
+import { isJsonObject } from '@continuo/shared/json-object.ts';
+
 /** Prompts with choices, one per line of JSON. */
 
 export interface ScoreLine {
@@ -47,9 +49,8 @@ function readLine(line: string, number: number): ScoreLine | LineFault {
   } catch (thrown) {
     return fault(`This is no JSON: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return fault('Expected an object with prompt and choices.');
-  const { prompt, choices, answer = null } = value as Readonly<Record<string, unknown>>;
+  if (!isJsonObject(value)) return fault('Expected an object with prompt and choices.');
+  const { prompt, choices, answer = null } = value;
   if (typeof prompt !== 'string') return fault('prompt must be a text.');
   if (!Array.isArray(choices) || choices.length === 0 || choices.length > MAX_CHOICES)
     return fault(`choices must be a list of 1 to ${MAX_CHOICES} texts.`);

@@ -1,3 +1,5 @@
+import { isJsonObject, type JsonObject } from '@continuo/shared/json-object.ts';
+
 /** A file that is no tree. The message names the place and what is expected there. */
 export class ImportError extends Error {}
 
@@ -22,10 +24,8 @@ export class JsonReader {
     return new JsonReader(this.#object()[name], place);
   }
 
-  #object(): Readonly<Record<string, unknown>> {
-    const value = this.#value;
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return this.fail('an object');
-    return value as Record<string, unknown>;
+  #object(): JsonObject {
+    return isJsonObject(this.#value) ? this.#value : this.fail('an object');
   }
 
   text(): string {
