@@ -60,7 +60,7 @@ export class GenerationMeter {
     else if (event.type === 'finish') this.#finished += 1;
     else if (event.type === 'done') {
       this.#perToken(event);
-      if (!this.#request.stream) this.#plainAnswer(event, now);
+      if (!this.#request.stream) this.#plainResponse(event, now);
       this.#outcome = 'done';
     } else if (event.type === 'error') this.#outcome = event.code;
   }
@@ -84,7 +84,7 @@ export class GenerationMeter {
   }
 
   /** A plain answer ends with its last token, so its first token is `generationMs` earlier. */
-  #plainAnswer({ usage, timings }: EventOf<'done'>, now: number): void {
+  #plainResponse({ usage, timings }: EventOf<'done'>, now: number): void {
     if (usage.completionTokens === 0) return;
     this.#firstToken(now - timings.generationMs);
   }

@@ -43,7 +43,9 @@ function getActivity({ response, receivedAt }: ReceivedRequest, { service, metri
   const states = new Map(service.health.models.map(({ id, state }) => [id, state]));
   const bounds = [...metrics.recent.bounds];
   const models = metrics.loads().map(({ model, ...load }) => ({
-    ...{ id: model, state: states.get(model) ?? 'unloaded', ...load },
+    id: model,
+    state: states.get(model) ?? 'unloaded',
+    ...load,
     minutes: metrics.recent.of(model, receivedAt),
   }));
   sendJson(response, 200, { bounds, models } satisfies OriginActivity);

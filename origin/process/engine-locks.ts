@@ -81,7 +81,7 @@ const enginesOf = (memory: SharedArrayBuffer) =>
 class CudaTurns implements DeviceTurns {
   readonly #threadId: number;
   readonly #captures: Int32Array;
-  readonly #own: Int32Array;
+  readonly #calls: Int32Array;
   readonly #others: readonly Int32Array[];
   #depth = 0;
 
@@ -90,12 +90,12 @@ class CudaTurns implements DeviceTurns {
     this.#threadId = threadId;
     this.#captures = cellAt(memory, CAPTURES);
     const engines = enginesOf(memory);
-    const own = engines.find(
+    const engine = engines.find(
       ({ thread }) => Atomics.compareExchange(thread, 0, NONE, ownerOf(threadId)) === NONE,
     );
-    if (own === undefined) throw new Error(`there are ${MAX_ENGINES} engines on CUDA`);
-    this.#own = own.calls;
-    this.#others = engines.filter((engine) => engine !== own).map(({ calls }) => calls);
+    if (engine === undefined) throw new Error(`there are ${MAX_ENGINES} engines on CUDA`);
+    this.#calls = engine.calls;
+    this.#others = engines.filter((other) => other !== engine).map(({ calls }) => calls);
   }
 
   call<T>(work: () => T): T {
@@ -118,7 +118,7 @@ class CudaTurns implements DeviceTurns {
 
   #enter(): void {
     for (;;) {
-      Atomics.store(this.#own, 0, 1);
+      Atomics.store(this.#calls, 0, 1);
       const capturer = Atomics.load(this.#captures, 0);
       if (capturer === NONE || capturer === ownerOf(this.#threadId)) return;
       this.#leave();
@@ -127,7 +127,7 @@ class CudaTurns implements DeviceTurns {
   }
 
   #leave(): void {
-    Atomics.store(this.#own, 0, 0);
-    Atomics.notify(this.#own, 0);
+    Atomics.store(this.#calls, 0, 0);
+    Atomics.notify(this.#calls, 0);
   }
 }

@@ -67,13 +67,13 @@ export function checkHolds(key: KeyRecord, held: ApiKey): void {
  * @throws ApiError 400 as `checkGrant`
  */
 export function granted<T extends z.infer<typeof newKey>>(body: T, held: ApiKey): T {
-  const own = termsOf(held);
+  const terms = termsOf(held);
   const filled = {
     ...body,
     limits: { ...setLimits(held.limits), ...body.limits },
-    models: body.models ?? own.models,
-    expires_at: body.expires_at ?? own.expires_at,
-    allowed_addresses: body.allowed_addresses ?? own.allowed_addresses,
+    models: body.models ?? terms.models,
+    expires_at: body.expires_at ?? terms.expires_at,
+    allowed_addresses: body.allowed_addresses ?? terms.allowed_addresses,
   };
   checkGrant(filled, held);
   return filled;

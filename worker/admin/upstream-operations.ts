@@ -68,13 +68,13 @@ function configOf(text: string): z.infer<typeof fields> | null {
 }
 
 async function shownBy({ settings, env, catalogue }: RequestContext) {
-  const known = await catalogue;
+  const current = await catalogue;
   return (upstream: ListedUpstream): z.infer<typeof upstreamObject> => ({
     object: 'upstream',
     id: upstream.name,
     source: upstream.source,
     fault: faultOf(upstream, settings, env),
-    ...known.conditionOf(upstream.name),
+    ...current.conditionOf(upstream.name),
     config: configOf(upstream.config),
   });
 }
@@ -104,8 +104,10 @@ async function set(
 async function remove(name: string, entry: EntryMaker, context: RequestContext): Promise<ListedUpstream> {
   const { env, settings, upstreams } = context;
   const listed = await upstreamsOf(context);
-  const upstream = existing(listed.find((one) => one.name === name) ?? null, 'upstream', name);
-  const others = listed.filter((one) => one.name !== name && faultOf(one, settings, env) === null);
+  const upstream = existing(listed.find((upstream) => upstream.name === name) ?? null, 'upstream', name);
+  const others = listed.filter(
+    (upstream) => upstream.name !== name && faultOf(upstream, settings, env) === null,
+  );
   const isRemoved =
     others.length > 0 &&
     (await removeUpstream(env.DB, upstreamsOfVariables(settings), name, entry(name, null)));
@@ -138,7 +140,9 @@ export const UPSTREAM_OPERATIONS: readonly Operation[] = [
     async run({ request }, { catalogue }) {
       const all = await (await catalogue).activity(request.signal);
       return page(all, all.length, ({ name, activity, failure }) => ({
-        ...{ object: 'activity', id: name, fault: failure },
+        object: 'activity' as const,
+        id: name,
+        fault: failure,
         ...(activity ?? { bounds: [], models: [] }),
       }));
     },

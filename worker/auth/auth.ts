@@ -132,11 +132,11 @@ const READ_WITHIN_MS = 5_000;
 
 /** @throws ApiError 503 if the key store is unavailable */
 async function findKey(id: string, context: RequestContext) {
-  const found = await context.keys.find(id, keyReader(context)).catch(unavailable);
-  const principal = found.fromCopy && found.key?.principal;
+  const lookup = await context.keys.find(id, keyReader(context)).catch(unavailable);
+  const principal = lookup.fromCopy && lookup.key?.principal;
   if (principal && isActive(principal.key, context.now()) && !principal.tenant.suspended)
     context.waitUntil(forgetIfBlocked(principal, context));
-  return found;
+  return lookup;
 }
 
 /**

@@ -70,9 +70,9 @@ const lengthOf = (input: unknown): number =>
 function tooBig(name: string, issue: z.core.$ZodIssueTooBig): ErrorText {
   const { input, maximum } = issue;
   if (issue.origin === 'string' || issue.origin === 'array') {
-    const [type, one] =
+    const [type, expected] =
       issue.origin === 'string' ? (['string', 'a string'] as const) : (['array', 'an array'] as const);
-    const message = `Invalid '${name}': ${type} too long. Expected ${one} with maximum length ${maximum}, but got ${one} with length ${lengthOf(input)} instead.`;
+    const message = `Invalid '${name}': ${type} too long. Expected ${expected} with maximum length ${maximum}, but got ${expected} with length ${lengthOf(input)} instead.`;
     return { code: `${type}_above_max_length`, message };
   }
   const kind = issue.origin === 'int' || issue.message === 'integer' ? 'integer' : 'decimal';

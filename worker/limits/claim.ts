@@ -70,11 +70,11 @@ export class Claim {
   }
 
   /**
-   * Takes the limiter's answer, with the response's `x-ratelimit-*` headers.
+   * Takes the limiter's reply, with the response's `x-ratelimit-*` headers.
    * @throws ApiError 429, also if the limiter is overloaded; 401 or 403 if the key or tenant was blocked
    *   recently; 503 if the limiter fails
    */
-  async answered<T extends ReservationResult>(asked: Promise<T>): Promise<T> {
+  async resultOf<T extends ReservationResult>(asked: Promise<T>): Promise<T> {
     const { reply, backoff } = this.context;
     const result = await asked.catch((thrown: unknown) => {
       // The limiter is not called again for this request, because a limiter that fails may have too many

@@ -23,7 +23,7 @@ import { NO_USAGE } from './usage/usage-record.ts';
 export async function begin(principal: Principal, cost: RequestCost, context: HeldRequest): Promise<Hold> {
   const claim = new Claim(principal, cost, context);
   const first = spendFor(cost, claim.limitsSpend ? cost.tokens : cost.most);
-  const reserve = () => claim.answered(claim.limiter.reserve(claim.of(first), context));
+  const reserve = () => claim.resultOf(claim.limiter.reserve(claim.of(first), context));
   const { requestId } = await context.timings.measure('limit', reserve);
   return new Hold(claim, new Reservation(requestId, first, cost));
 }
@@ -88,14 +88,14 @@ export class Hold {
    * The prompts have been counted: reserves more tokens if they are more than was estimated.
    * @throws ApiError 429 if they exceed a limit; then the caller ends the hold; 503 if the limiter fails
    */
-  async counted(known: RequestTokens): Promise<void> {
+  async counted(counted: RequestTokens): Promise<void> {
     if (!this.#claim.limitsSpend) return;
     const { limiter, context } = this.#claim;
-    const needed = this.#reserved.counted(known);
+    const needed = this.#reserved.counted(counted);
     const missing = this.#reserved.missing(needed);
     if (isSome(missing) && !isSome(limiter.extend(this.#claim.of(missing), this.id, true, context))) {
       const request = { ...this.#claim.of(needed), requestId: this.id, raise: 'prompt' } as const;
-      await this.#claim.answered(limiter.raise(request, context));
+      await this.#claim.resultOf(limiter.raise(request, context));
     }
     this.#reserved.raise(needed);
   }

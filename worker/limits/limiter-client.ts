@@ -1,6 +1,6 @@
 import { type Backoff, retry } from '@continuo/shared/retry.ts';
 import { type After, requireInTime } from '@continuo/shared/time-limit.ts';
-import type { TenantAnswers, TenantLimiterRpc, TenantQuestion } from './tenant-rpc.ts';
+import type { TenantLimiterRpc, TenantQuestion, TenantReplies } from './tenant-rpc.ts';
 
 /** What calls of limiters need of the request that makes them. */
 export interface LimiterCaller {
@@ -35,10 +35,10 @@ export async function askTenant<Kind extends TenantQuestion['kind']>(
   context: Parameters<typeof callObject>[0],
   tenantId: string,
   question: Extract<TenantQuestion, { readonly kind: Kind }>,
-): Promise<TenantAnswers[Kind]> {
-  const answer: unknown = await callObject<unknown>(context, tenantId, (object) => object.ask(question));
+): Promise<TenantReplies[Kind]> {
+  const reply: unknown = await callObject<unknown>(context, tenantId, (object) => object.ask(question));
   // The kind of the question decides, which the types of remote calls cannot say.
-  return answer as TenantAnswers[Kind];
+  return reply as TenantReplies[Kind];
 }
 
 /**

@@ -1,14 +1,14 @@
 import type { LimiterCaller } from './limiter-client.ts';
 import { callObject } from './limiter-client.ts';
 import type { LocalBudgets } from './quota/local-budgets.ts';
-import type { LimiterAnswer, LimiterCall, ReservationRequest, ReservationResult } from './quota/protocol.ts';
+import type { LimiterCall, LimiterReply, ReservationRequest, ReservationResult } from './quota/protocol.ts';
 
 /** Decisions wait this long for others before a call. */
 const FLUSH_MS = 100;
 /** Busy isolates wait longer: each call then carries more. */
 const BUSY_FLUSH_MS = 250;
 const BUSY_DECISIONS = 10;
-/** Longest pause while the object does not answer. */
+/** Longest pause while the object does not reply. */
 export const MAX_PAUSE_MS = 1_600;
 /**
  * After pauses of this length in all, the next request takes the loop over: a request's work may end 30 s
@@ -34,7 +34,7 @@ export class ObjectLink {
   readonly #tenantId: string;
   readonly #budgets: LocalBudgets;
   #loop: Loop | null = null;
-  /** No calls at once while the object does not answer. */
+  /** No calls at once while the object does not reply. */
   #failing = false;
 
   constructor(tenantId: string, budgets: LocalBudgets) {
@@ -95,13 +95,13 @@ export class ObjectLink {
     return reservation!;
   }
 
-  async #send(call: LimiterCall, caller: LimiterCaller): Promise<LimiterAnswer> {
+  async #send(call: LimiterCall, caller: LimiterCaller): Promise<LimiterReply> {
     const sentAt = caller.now();
     try {
-      const answer = await callObject(caller, this.#tenantId, (object) => object.exchange(call));
-      this.#budgets.take(call, answer, sentAt, caller.randomHex(8));
+      const reply = await callObject(caller, this.#tenantId, (object) => object.exchange(call));
+      this.#budgets.take(call, reply, sentAt, caller.randomHex(8));
       this.#failing = false;
-      return answer;
+      return reply;
     } catch (thrown) {
       this.#budgets.lose(call);
       this.#failing = true;

@@ -75,9 +75,9 @@ export class Reservation {
   }
 
   /** The prompts have been counted. Returns what they need, with the first part of the completion. */
-  counted(known: RequestTokens): Spend {
-    this.#cost = { ...known, price: this.#cost.price };
-    return spendFor(this.#cost, known.tokens);
+  counted(counted: RequestTokens): Spend {
+    this.#cost = { ...counted, price: this.#cost.price };
+    return spendFor(this.#cost, counted.tokens);
   }
 
   /** So many prompt tokens were in the prefix cache: what they save pays for others. */

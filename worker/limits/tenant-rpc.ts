@@ -1,4 +1,4 @@
-import type { Block, BudgetUse, LimiterAnswer, LimiterCall } from './quota/protocol.ts';
+import type { Block, BudgetUse, LimiterCall, LimiterReply } from './quota/protocol.ts';
 import type { DeadEvent } from './usage/event-queue.ts';
 import type { NumberedRecord } from './usage/request-records.ts';
 import type { UsageRecord } from './usage/usage-record.ts';
@@ -67,7 +67,7 @@ export type TenantQuestion =
   | { readonly kind: 'deadEvents'; readonly limit: number; readonly after: string };
 
 /** The answers, by the kind of the question. */
-export interface TenantAnswers {
+export interface TenantReplies {
   readonly use: SubjectUse;
   readonly usage: UsagePage;
   readonly request: UsageRecord | null;
@@ -79,7 +79,7 @@ export interface TenantAnswers {
 
 /** A tenant's object. */
 export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
-  exchange(call: LimiterCall): Promise<LimiterAnswer>;
+  exchange(call: LimiterCall): Promise<LimiterReply>;
   block(keyId: string | null, blocked: boolean): Promise<void>;
   /** Returns whether a key or its tenant is blocked. */
   blockOf(keyId: string): Promise<Block | null>;
@@ -94,7 +94,7 @@ export interface TenantLimiterRpc extends Rpc.DurableObjectBranded {
   /** Takes a place. Returns false if none is left. */
   claim(claim: PlaceClaim): Promise<boolean>;
   /** Returns the answer to a question: see `askTenant`. */
-  ask(question: TenantQuestion): Promise<TenantAnswers[TenantQuestion['kind']]>;
+  ask(question: TenantQuestion): Promise<TenantReplies[TenantQuestion['kind']]>;
   /** Sends all dead events again. Returns their number. */
   replayEvents(): Promise<number>;
 }

@@ -40,7 +40,7 @@ export function faultOf({ name, config }: StoredUpstream, settings: Settings, en
   }
 }
 
-interface Known {
+interface Entry {
   readonly config: string;
   readonly candidate: Candidate;
 }
@@ -56,7 +56,7 @@ export class UpstreamDirectory {
   readonly #changes: OwnChanges;
   readonly #state: UpstreamState;
   readonly #variables: readonly StoredUpstream[];
-  #known: ReadonlyMap<string, Known> = new Map();
+  #entries: ReadonlyMap<string, Entry> = new Map();
   /** The rows that the catalogue is made of. */
   #rows = '';
   #catalogue: Catalogue;
@@ -141,10 +141,10 @@ export class UpstreamDirectory {
     rows: readonly StoredUpstream[],
     onFault: (upstream: string, fault: string) => void,
   ): Catalogue {
-    const known = new Map<string, Known>();
+    const entries = new Map<string, Entry>();
     for (const row of rows) {
       try {
-        known.set(row.name, this.#knownOf(row));
+        entries.set(row.name, this.#entryOf(row));
       } catch (thrown) {
         onFault(row.name, errorMessage(thrown));
       }
@@ -152,23 +152,23 @@ export class UpstreamDirectory {
     const partOf = (isRemoved: boolean): Candidate[] =>
       rows
         .filter(({ removedAt }) => (removedAt !== null) === isRemoved)
-        .flatMap(({ name }) => known.get(name)?.candidate ?? []);
+        .flatMap(({ name }) => entries.get(name)?.candidate ?? []);
     const candidates = partOf(false);
     if (candidates.length === 0) return this.#catalogue;
     const { lists, health } = this.#state;
-    for (const [name, before] of this.#known) {
-      if (known.get(name) === before) continue;
+    for (const [name, before] of this.#entries) {
+      if (entries.get(name) === before) continue;
       lists.forget(name);
       health.forget(name);
     }
-    this.#known = known;
+    this.#entries = entries;
     const removed = partOf(true).map(({ upstream }) => upstream);
     return createCatalogue({ candidates, removed }, this.#state, this.#settings, this.#now);
   }
 
   /** Upstreams that stay keep what this isolate knows of them. */
-  #knownOf({ name, config }: StoredUpstream): Known {
-    const before = this.#known.get(name);
+  #entryOf({ name, config }: StoredUpstream): Entry {
+    const before = this.#entries.get(name);
     if (before?.config === config) return before;
     const parsed = parseUpstream(name, config);
     return { config, candidate: createCandidate(parsed, this.#settings, this.#env, this.#now) };

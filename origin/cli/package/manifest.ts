@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { ROOT } from '../start/installation.ts';
 
 /** The name under which the package is published. */
-export const PACKAGE_NAME = '@continuo/continuo';
+const PACKAGE_NAME = '@continuo/continuo';
 
 /** Workspaces whose modules the package holds, and packages that only a checkout needs. */
 const WORKSPACES = [

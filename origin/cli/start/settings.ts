@@ -96,8 +96,9 @@ function devicesOf(
   cards: () => number,
 ): readonly number[] | null {
   if (listed === undefined) return null;
-  for (const other of ['CONTINUO_DEVICE_ID', 'UPSTREAMS'])
-    if (environment[other]) throw new Error(`CONTINUO_DEVICES: ${other} is set, too; unset one of them`);
+  for (const conflicting of ['CONTINUO_DEVICE_ID', 'UPSTREAMS'])
+    if (environment[conflicting])
+      throw new Error(`CONTINUO_DEVICES: ${conflicting} is set, too; unset one of them`);
   if (listed !== 'all') return [...new Set(listed.split(',').map(Number))];
   try {
     const count = cards();

@@ -119,8 +119,8 @@ export class TimeShares {
    */
   mayStop(key: string, weight: number, running: ReadonlySet<string>, lostMs: number): boolean {
     const others = [...running];
-    if (others.some((other) => this.#isLate(other) || this.#account(other).stopMs < lostMs)) return false;
-    const wholeMs = others.reduce((sum, other) => sum + this.#account(other).longestMs, 0);
+    if (others.some((key) => this.#isLate(key) || this.#account(key).stopMs < lostMs)) return false;
+    const wholeMs = others.reduce((sum, key) => sum + this.#account(key).longestMs, 0);
     if (lostMs > MAX_DONE * wholeMs) return false;
     const weights = this.#weights() + (this.#work.has(key) ? 0 : weight);
     const advanceMs = Math.max(lostMs, this.#account(key).longestMs, (ADVANCE_MS * weight) / weights);
@@ -131,7 +131,7 @@ export class TimeShares {
   chargeStop(key: string, running: ReadonlySet<string>, elapsedMs: number): void {
     this.#isAdvance = true;
     const ms = this.#bounded(elapsedMs);
-    for (const other of running) this.#account(other).stopMs -= ms;
+    for (const key of running) this.#account(key).stopMs -= ms;
     this.charge('other', elapsedMs, new Map([[key, { rows: 1, size: 1, ownMs: 0 }]]));
   }
 
@@ -293,8 +293,8 @@ export class TimeShares {
   }
 
   #account(key: string): Account {
-    const known = this.#accounts.get(key);
-    if (known !== undefined) return known;
+    const existing = this.#accounts.get(key);
+    if (existing !== undefined) return existing;
     const account = {
       weight: 1,
       promptLead: 0,
@@ -310,6 +310,6 @@ export class TimeShares {
   }
 }
 
-/** @param known undefined or zero if nothing is known */
-const learned = (known: number | undefined, ms: number, weight = LEARN_COST): number =>
-  known ? known + (ms - known) * weight : ms;
+/** @param mean undefined or zero before the first time */
+const learned = (mean: number | undefined, ms: number, weight = LEARN_COST): number =>
+  mean ? mean + (ms - mean) * weight : ms;

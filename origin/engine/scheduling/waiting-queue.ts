@@ -87,9 +87,9 @@ export class WaitingQueue<
    */
   hasRoom(tenantId: string, free: number, preparing: ReadonlyMap<string, number>): boolean {
     const all = this.length + sum(preparing.values(), (count) => count);
-    const own = (this.#lines.get(tenantId)?.requests.length ?? 0) + (preparing.get(tenantId) ?? 0);
+    const waiting = (this.#lines.get(tenantId)?.requests.length ?? 0) + (preparing.get(tenantId) ?? 0);
     const freePlaces = this.#places - Math.max(0, all - free);
-    return fitsThreshold(Math.max(0, own - free), 1, freePlaces, PLACES_PER_FREE_PLACE);
+    return fitsThreshold(Math.max(0, waiting - free), 1, freePlaces, PLACES_PER_FREE_PLACE);
   }
 
   push(request: Request): void {

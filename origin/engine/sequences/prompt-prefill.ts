@@ -29,7 +29,7 @@ export class PromptPrefill {
   /** Its chunks in the prefix store; null until it has a slot, or without a store. */
   stored: StoredPrompt | null = null;
   /** Positions of which the store had chunks then. */
-  known = 0;
+  storedBefore = 0;
   /** Time of its first chunk. */
   startedAt = Number.POSITIVE_INFINITY;
   /** Of its last position, once some of its sequences have started and others have not; else null. */

@@ -86,7 +86,7 @@ export class PrefixCache {
     // Without their pixels, because a cached prefix may outlive the request by days.
     const spans = images.map(({ at, count, key }) => ({ at, count, key }));
     prefill.stored = this.#store?.open(prefixNamespace, tokens, storable) ?? null;
-    prefill.known = positionsOf(prefill.stored?.chunks ?? []);
+    prefill.storedBefore = positionsOf(prefill.stored?.chunks ?? []);
     const restorable = positionsOf(this.#usableChunks(prefill));
     const wholeChunks = restorable - (restorable % this.#chunkLength);
     // Positions of slots and chunks without logprobs have no logits.
@@ -193,10 +193,15 @@ export class PrefixCache {
  * Whether the store keeps the state that a run from `start` to `end` leaves. It keeps that of the prompt's
  * end, those at distances from it that double, and the last one in what other prompts have begun with.
  */
-function keepsState({ known, storable }: PromptPrefill, start: number, end: number, chunk: number): boolean {
+function keepsState(
+  { storedBefore, storable }: PromptPrefill,
+  start: number,
+  end: number,
+  chunk: number,
+): boolean {
   const next = end + (end - start);
   const scale = (position: number) => Math.ceil(Math.log2((storable - position) / chunk + 1));
-  return next > storable || scale(end) !== scale(next) || (end <= known && next > known);
+  return next > storable || scale(end) !== scale(next) || (end <= storedBefore && next > storedBefore);
 }
 
 const positionsOf = (chunks: readonly StoredChunk[]): number =>

@@ -12,13 +12,13 @@ export interface WatchdogOptions {
 
 const MAX_PERIOD_MS = 1000;
 
-/** Detects a thread that hangs: it has work, but does not answer between two steps. */
+/** Detects a thread that hangs: it has work, but does not reply between two steps. */
 export class Watchdog {
   readonly #options: WatchdogOptions;
   readonly #periodMs: number;
   #timer: NodeJS.Timeout | null = null;
   #tickedAt = 0;
-  #awaitsAnswer = false;
+  #awaitsReply = false;
   #silentMs = 0;
 
   constructor(options: WatchdogOptions) {
@@ -36,18 +36,18 @@ export class Watchdog {
   }
 
   alive(): void {
-    this.#awaitsAnswer = false;
+    this.#awaitsReply = false;
   }
 
   #tick(): void {
     const { now, stallMs, hasWork, ping, onStall } = this.#options;
     const tickedAt = now();
-    // An answer cannot arrive while this thread itself is blocked or suspended.
+    // A reply cannot arrive while this thread itself is blocked or suspended.
     const elapsed = Math.min(tickedAt - this.#tickedAt, 2 * this.#periodMs);
     this.#tickedAt = tickedAt;
-    if (!this.#awaitsAnswer) {
+    if (!this.#awaitsReply) {
       if (!hasWork()) return;
-      this.#awaitsAnswer = true;
+      this.#awaitsReply = true;
       this.#silentMs = 0;
       ping();
       return;

@@ -43,7 +43,7 @@ const lfm2 =
       norm_eps: keys.number('attention.layer_norm_rms_epsilon'),
       conv_L_cache: keys.number('shortconv.l_cache'),
       conv_bias: tensors.has(`blk.${attends.indexOf(false)}.shortconv.conv.bias`),
-      layer_types: attends.map((one) => (one ? 'full_attention' : 'conv')),
+      layer_types: attends.map((isAttention) => (isAttention ? 'full_attention' : 'conv')),
       ...readRope(keys, tensors, {
         headSize: common.head_dim,
         positions: common.max_position_embeddings,

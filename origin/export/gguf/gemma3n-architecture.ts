@@ -10,7 +10,9 @@ import { HEAD_NORMS, LAYER, LLAMA, NORMS_AROUND } from './llama-architectures.ts
  */
 function shares(keys: GgufKeys): readonly number[] {
   const thresholds = keys.list('activation_sparsity_scale') ?? [];
-  return thresholds.map((one) => (one === -Infinity ? 0 : Number(normalShare(one).toPrecision(7))));
+  return thresholds.map((threshold) =>
+    threshold === -Infinity ? 0 : Number(normalShare(threshold).toPrecision(7)),
+  );
 }
 
 function config(keys: GgufKeys, tensors: StoredTensors) {

@@ -74,13 +74,13 @@ function movedHeads(keys: GgufKeys) {
   const { valueSize, keySize, ...heads } = shapeOf(keys);
   const values = byKeyHead(heads, valueSize);
   const behindKeys = byKeyHead(heads, valueSize, 2 * heads.keyHeads * keySize);
-  const one = byKeyHead(heads, 1);
+  const oneRow = byKeyHead(heads, 1);
   return [
     { from: ['attn_qkv'], rows: behindKeys },
     { from: ['ssm_conv1d'], rows: behindKeys },
     { from: ['attn_gate'], rows: values },
     { from: ['ssm_out'], columns: values },
-    ...['ssm_beta', 'ssm_alpha', 'ssm_dt', 'ssm_a'].map((name) => ({ from: [name], rows: one })),
+    ...['ssm_beta', 'ssm_alpha', 'ssm_dt', 'ssm_a'].map((name) => ({ from: [name], rows: oneRow })),
   ];
 }
 

@@ -71,7 +71,7 @@ function graniteHybrid(keys: GgufKeys, tensors: StoredTensors) {
     ...sizes(keys),
     num_key_value_heads: kvHeads,
     num_hidden_layers: attends.length,
-    layer_types: attends.map((one) => (one ? 'attention' : 'mamba')),
+    layer_types: attends.map((isAttention) => (isAttention ? 'attention' : 'mamba')),
     position_embedding_type: 'nope',
     rms_norm_eps: keys.number('attention.layer_norm_rms_epsilon'),
     intermediate_size: keys.number('feed_forward_length'),
@@ -110,8 +110,8 @@ function falconH1(keys: GgufKeys, tensors: StoredTensors) {
 /** Layers of one block each. */
 const blockOf = (tensors: StoredTensors, layer: number): string => {
   const blocks = { ssm_in: 'mamba', attn_q: 'attention', ffn_gate_inp: 'moe' };
-  const found = Object.entries(blocks).find(([name]) => tensors.has(`blk.${layer}.${name}.weight`));
-  return found?.[1] ?? 'mlp';
+  const block = Object.entries(blocks).find(([name]) => tensors.has(`blk.${layer}.${name}.weight`));
+  return block?.[1] ?? 'mlp';
 };
 
 function nemotronH(keys: GgufKeys, tensors: StoredTensors) {

@@ -166,10 +166,9 @@ function movedRecipe(
   file: ReadonlyMap<string, GgufTensor>,
 ): TensorRecipe {
   const first = (recipe.sources as readonly [GgufTensor])[0].name;
-  const sources = from.map((other, index) => {
-    const tensor = file.get(first.replace(base, other));
-    if (tensor === undefined)
-      throw new ModelError(`tensor ${JSON.stringify(first)} needs one named ${other}`);
+  const sources = from.map((name, index) => {
+    const tensor = file.get(first.replace(base, name));
+    if (tensor === undefined) throw new ModelError(`tensor ${JSON.stringify(first)} needs one named ${name}`);
     if (!isTurned[index]) return tensor;
     const unitLength = unitLengthOf(tensor, part);
     return { ...recipe, sources: [tensor], shape: turned(tensor.shape), unitLength, transposed: true };

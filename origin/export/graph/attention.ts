@@ -41,14 +41,7 @@ export function writeAttention(
   const { heads, kvHeads, headSize, rotary } = design;
   const { latent, sharedWith } = design;
   if (sharedWith !== null)
-    return writeSharedAttention(
-      context,
-      positions,
-      design,
-      { own: layer, readLayer: sharedWith },
-      input,
-      hidden,
-    );
+    return writeSharedAttention(context, positions, design, { layer, readLayer: sharedWith }, input, hidden);
   const inside = rotary !== null && rotatesInside(design, rotary);
   const projected =
     latent === null
@@ -97,7 +90,7 @@ function writeSharedAttention(
   context: GraphContext,
   positions: Positions,
   design: AttentionDesign,
-  { own, readLayer }: { readonly own: number; readonly readLayer: number },
+  { layer, readLayer }: { readonly layer: number; readonly readLayer: number },
   input: string,
   hidden: number,
 ): string {
@@ -115,8 +108,8 @@ function writeSharedAttention(
   );
   const bound = [SHARED_KEY, SHARED_VALUE].map((name) => {
     const dimensions = ['batch_size', kvHeads, 'total_sequence_length', headSize];
-    graph.output({ name: layerName(name, own), elementType: ElementType[type], dimensions });
-    return layerName(name, own);
+    graph.output({ name: layerName(name, layer), elementType: ElementType[type], dimensions });
+    return layerName(name, layer);
   });
   const inputs = [query, none, none, ...past, LAST_POSITIONS, TOTAL_LENGTH];
   const attended = graph.node('GroupQueryAttention', inputs, {

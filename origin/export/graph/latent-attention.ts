@@ -28,8 +28,8 @@ export function projectLatent(
   const sizes = [keyValue.width, sharedSize];
   const both = writeLinear(context, input, [keyValue.projection, latent.sharedKey], hidden, sizes);
   const [vector = '', shared = ''] = splitLast(graph, both, sizes);
-  const own = headSize - sharedSize;
-  const kvSizes = [heads * own, heads * valueSize];
+  const unsharedSize = headSize - sharedSize;
+  const kvSizes = [heads * unsharedSize, heads * valueSize];
   const kv = writeLinear(
     context,
     narrowed(context, keyValue, vector),
@@ -45,7 +45,7 @@ export function projectLatent(
     graph.node('Unsqueeze', [shared, graph.integers(2)]),
     graph.integers(1, 1, heads, 1),
   ]);
-  const keys = graph.node('Concat', [repeated, toHeads(ownKeys, own)], { integers: { axis: -1 } });
+  const keys = graph.node('Concat', [repeated, toHeads(ownKeys, unsharedSize)], { integers: { axis: -1 } });
   const padding = graph.integers(0, 0, 0, 0, 0, 0, 0, headSize - valueSize);
   const padded =
     headSize === valueSize ? values : toWidth(graph.node('Pad', [toHeads(values, valueSize), padding]));

@@ -51,7 +51,9 @@ function project(
   if (haveSameFormat(context, projections, hidden, sizes)) {
     return writeLinear(context, input, projections, hidden, sizes);
   }
-  const parts = projections.map((one, index) => writeLinear(context, input, [one], hidden, [sizes[index]!]));
+  const parts = projections.map((projection, index) =>
+    writeLinear(context, input, [projection], hidden, [sizes[index]!]),
+  );
   return context.graph.node('Concat', parts, { integers: { axis: -1 } });
 }
 

@@ -61,11 +61,11 @@ function gates(context: GraphContext, design: LinearRecurrenceDesign, input: str
 
 /** √(1 − e^2a), and 1 at the first position of a sequence. */
 function writeRoots({ graph }: GraphContext, positions: Positions, decay: string): string {
-  const one = graph.scalar(1, 'float32');
+  const unit = graph.scalar(1, 'float32');
   // 1 − e^2a = −2 t / (1 − t) with t = tanh(a). Exp of ONNX Runtime rounds by the place of a value.
   const tangent = graph.node('Tanh', [decay]);
   const doubled = graph.node('Mul', [tangent, graph.scalar(-2, 'float32')]);
-  const roots = graph.node('Sqrt', [graph.node('Div', [doubled, graph.node('Sub', [one, tangent])])]);
+  const roots = graph.node('Sqrt', [graph.node('Div', [doubled, graph.node('Sub', [unit, tangent])])]);
   const isFirst = graph.node('Equal', [positions.ids(), graph.integer(0)]);
-  return graph.node('Where', [graph.node('Unsqueeze', [isFirst, graph.integers(-1)]), one, roots]);
+  return graph.node('Where', [graph.node('Unsqueeze', [isFirst, graph.integers(-1)]), unit, roots]);
 }

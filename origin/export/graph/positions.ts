@@ -82,8 +82,8 @@ export class Positions {
     if (written !== undefined) return written;
     const { graph, type } = this.#context;
     const zero = graph.constant('int32/0', 'int32', [], [0]);
-    const one = graph.constant('int32/1', 'int32', [], [1]);
-    const keys = graph.node('Range', [zero, TOTAL_LENGTH, one]);
+    const step = graph.constant('int32/1', 'int32', [], [1]);
+    const keys = graph.node('Range', [zero, TOTAL_LENGTH, step]);
     const queries = graph.node('Cast', [this.ids()], { integers: { to: ElementType.int32 } });
     const columns = graph.node('Unsqueeze', [queries, graph.integers(1, 3)]);
     const distances = graph.node('Cast', [graph.node('Sub', [keys, columns])], {

@@ -47,8 +47,8 @@ export function writeMeanOfStreams(
 /** Scales vectors to a magnitude. */
 function resized(context: GraphContext, input: string, magnitude: string, hidden: number): string {
   const { graph, type } = context;
-  const own = writeMagnitude(context, input, hidden);
-  const divisor = graph.node('Max', [own, graph.scalar(MIN_MAGNITUDE, type)]);
+  const current = writeMagnitude(context, input, hidden);
+  const divisor = graph.node('Max', [current, graph.scalar(MIN_MAGNITUDE, type)]);
   return graph.node('Div', [graph.node('Mul', [input, magnitude]), divisor]);
 }
 
@@ -75,7 +75,7 @@ export function writeAltUp(
   const routed = route(context, altUp, sum, { count, hidden });
   const correction = multiplyEach(context, altUp.correction, routed, count, count);
   const shares = graph.node('Add', [correction, graph.scalar(1, type)]);
-  const toAll = (one: string) => graph.node('Unsqueeze', [one, graph.integers(2)]);
+  const toAll = (stream: string) => graph.node('Unsqueeze', [stream, graph.integers(2)]);
   const change = graph.node('Mul', [toAll(graph.node('Sub', [sum, before])), shares]);
   const corrected = graph.node('Add', [predicted, change]);
   if (tokenInput === null) return corrected;

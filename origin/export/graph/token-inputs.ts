@@ -18,8 +18,8 @@ export function writeTokenInputs(
   const all = layers.length * width;
   const count = tokenInputs!.vocabulary;
   const isKnown = (id: string) => graph.node('Less', [id, graph.integer(count)]);
-  const known = count < vocabulary ? graph.node('Where', [isKnown(ids), ids, graph.integer(0)]) : ids;
-  const rows = graph.times(gatherRows(context, embedding, known, count, all), embeddingScale, type);
+  const inVocabulary = count < vocabulary ? graph.node('Where', [isKnown(ids), ids, graph.integer(0)]) : ids;
+  const rows = graph.times(gatherRows(context, embedding, inVocabulary, count, all), embeddingScale, type);
   const projected = writeLinear(context, embedded, [projection], hidden, [all]);
   const shape = graph.integers(0, 0, layers.length, width);
   const split = graph.node('Reshape', [graph.times(projected, projectionScale, type), shape]);

@@ -6,8 +6,8 @@ import { begin } from '../../../worker/limits/hold.ts';
 import { IsolateLimiters } from '../../../worker/limits/isolate-limiter.ts';
 import type {
   Block,
-  LimiterAnswer,
   LimiterCall,
+  LimiterReply,
   ReservationResult,
 } from '../../../worker/limits/quota/protocol.ts';
 import { RecentBlocks } from '../../../worker/limits/recent-blocks.ts';
@@ -43,7 +43,7 @@ const CALLER: Principal = { tenant: TENANT, key: KEY };
 function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) {
   const calls: LimiterCall[] = [];
   const limiter = {
-    async exchange(call: LimiterCall): Promise<LimiterAnswer> {
+    async exchange(call: LimiterCall): Promise<LimiterReply> {
       const cursor = call.first + call.decisions.length - 1;
       if (call.reservation === null)
         return { cursor, reservation: null, slices: [], blocked: [], nextInMs: 0 };

@@ -230,7 +230,7 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
     if (this.#progress === null) return;
     this.#largestResponse = Math.max(this.#largestResponse, response?.body.length ?? 0);
     if (response?.mayRetry === false) {
-      if (response.status < 500) this.#window.answered();
+      if (response.status < 500) this.#window.responded();
       const file = response.status === 200 ? 'output' : 'error';
       return this.#lines.finish(line.number, file, responseRecord(line, response, randomHex(16)));
     }

@@ -1,8 +1,8 @@
 import { budgetOf } from '../quota/budget.ts';
 import type {
   Decision,
-  LimiterAnswer,
   LimiterCall,
+  LimiterReply,
   ReservationRequest,
   ReservationResult,
   SettledRequest,
@@ -41,7 +41,7 @@ export class IsolateCalls {
    * Applies an isolate's decisions, then decides its reservation and grants new slices, in one commit.
    * @throws Error if the call has arrived before
    */
-  exchange(call: LimiterCall, now: number): LimiterAnswer {
+  exchange(call: LimiterCall, now: number): LimiterReply {
     const { isolate, first, renewals, reservation, sliceRequests } = call;
     this.#noteCall(`${isolate}.${call.number}`);
     this.#slices.endDue(now);

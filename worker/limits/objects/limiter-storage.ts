@@ -48,7 +48,7 @@ export class LimiterStorage {
    * @param requestsAt time in Unix milliseconds under which single requests are stored; null = they are not
    * @param known number of the last record that an older release has ended
    */
-  constructor(sql: SqlStorage, ledger: TenantLedger, requestsAt: () => number | null, known = 0) {
+  constructor(sql: SqlStorage, ledger: TenantLedger, requestsAt: () => number | null, stored = 0) {
     this.#ledger = ledger;
     this.#requestsAt = requestsAt;
     requireFormat(sql, FORMAT);
@@ -64,7 +64,7 @@ export class LimiterStorage {
       this.isolates.restore(isolates);
       this.#records.push(...records);
     }
-    this.#stored = this.#journal.records ?? known;
+    this.#stored = this.#journal.records ?? stored;
     // The number that an older release has reached is not stored yet.
     if (this.#journal.records === null) this.checkpoint();
   }

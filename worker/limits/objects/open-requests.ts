@@ -101,7 +101,7 @@ export class OpenRequests {
 
   /** Returns what the other requests may give back. */
   #holders(open: OpenReservation | undefined): Holder[] {
-    const others = this.#open.all().filter(([, other]) => other !== open);
+    const others = this.#open.all().filter(([, request]) => request !== open);
     return others.map(([, { reservation, abandonAt }]) => ({
       ...reservation,
       isRunning: abandonAt === null,

@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { Block, LimiterAnswer, LimiterCall } from '../quota/protocol.ts';
+import type { Block, LimiterCall, LimiterReply } from '../quota/protocol.ts';
 import { useOf } from '../quota/state.ts';
-import type { PlaceClaim, TenantAnswers, TenantLimiterRpc, TenantQuestion } from '../tenant-rpc.ts';
+import type { PlaceClaim, TenantLimiterRpc, TenantQuestion, TenantReplies } from '../tenant-rpc.ts';
 import { EventQueue, type OutgoingEvent } from '../usage/event-queue.ts';
 import { recordIn } from '../usage/request-records.ts';
 import { TenantLedger } from '../usage/tenant-ledger.ts';
@@ -121,14 +121,14 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
    * Applies what an isolate has decided, then decides its reservation (all that the request needs, or
    * nothing) and grants it slices, in one commit. Idempotent per request id and decision.
    */
-  async exchange(call: LimiterCall): Promise<LimiterAnswer> {
+  async exchange(call: LimiterCall): Promise<LimiterReply> {
     const now = this.#clock.now();
-    const answer = this.#calls.exchange(call, now);
+    const reply = this.#calls.exchange(call, now);
     this.#write();
     const { open, isolates } = this.#storage;
     const due = [open.firstDue, isolates.firstDue, this.#sender.nextDue()];
     await this.#clock.ringBy(...due, ...this.#duties.nextDue());
-    return answer;
+    return reply;
   }
 
   /**
@@ -164,7 +164,7 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     return this.#blocked.of(keyId);
   }
 
-  async ask(question: TenantQuestion): Promise<TenantAnswers[TenantQuestion['kind']]> {
+  async ask(question: TenantQuestion): Promise<TenantReplies[TenantQuestion['kind']]> {
     switch (question.kind) {
       case 'use':
         return this.#use(question.keyId);
@@ -177,7 +177,7 @@ export class TenantObject<E> extends DurableObject<E> implements TenantLimiterRp
     }
   }
 
-  #use(keyId: string): TenantAnswers['use'] {
+  #use(keyId: string): TenantReplies['use'] {
     const of = (id: string) => useOf(this.#storage.counters, id, this.#clock.now());
     return { tenant: of(TENANT), key: of(keyId), alerts: this.#alerts.alertsOf(keyId) };
   }

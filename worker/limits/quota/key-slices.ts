@@ -163,7 +163,7 @@ export class KeySlices {
   }
 
   /** The object has answered: with a slice, with none if it was denied at this time, or not at all. */
-  answered(keyId: string, deniedAt: number | null = null): void {
+  replied(keyId: string, deniedAt: number | null = null): void {
     const key = this.#keys.get(keyId);
     if (!key) return;
     key.askedUntil = 0;

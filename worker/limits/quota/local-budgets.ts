@@ -5,8 +5,8 @@ import { KeySlices } from './key-slices.ts';
 import { Outbox } from './outbox.ts';
 import type {
   Claimant,
-  LimiterAnswer,
   LimiterCall,
+  LimiterReply,
   ReservationRequest,
   SettlementRequest,
   Spend,
@@ -47,7 +47,7 @@ export class LocalBudgets {
   #calls = 0;
   #calledAt = 0;
   /** The latest call that the object has answered. */
-  #answered = { sentAt: 0, nextInMs: 0 };
+  #lastReply = { sentAt: 0, nextInMs: 0 };
 
   /** @param isolate random and unique */
   constructor(isolate: string) {
@@ -156,7 +156,7 @@ export class LocalBudgets {
 
   /** Returns whether the object has said a moment ago that this key, which holds a slice, is not blocked. */
   isKnownOpen(keyId: string, now: number): boolean {
-    const { sentAt, nextInMs } = this.#answered;
+    const { sentAt, nextInMs } = this.#lastReply;
     const age = now - sentAt;
     const isRecent = age >= 0 && age < Math.max(BLOCKS_MS, nextInMs + LATE_MS);
     return isRecent && this.slices.of(keyId, now) !== null;
@@ -168,7 +168,7 @@ export class LocalBudgets {
    */
   isDue(now: number): boolean {
     this.#returned(this.slices.dropOld(now));
-    const { sentAt, nextInMs } = this.#answered;
+    const { sentAt, nextInMs } = this.#lastReply;
     if (now >= sentAt && now < sentAt + nextInMs) return false;
     return this.outbox.hasNews(now) || (!this.slices.isEmpty && this.#calledAt + CONTACT_MS <= now);
   }
@@ -190,25 +190,25 @@ export class LocalBudgets {
   }
 
   /**
-   * Takes the object's answer.
+   * Takes the object's reply.
    * @param sentAt when the call was composed
    * @param fresh a new id, in case that the object counts this isolate as lost
    */
-  take(call: LimiterCall, answer: LimiterAnswer, sentAt: number, fresh: string): void {
-    const { cursor, slices, blocked, nextInMs = 0 } = answer;
+  take(call: LimiterCall, reply: LimiterReply, sentAt: number, fresh: string): void {
+    const { cursor, slices, blocked, nextInMs = 0 } = reply;
     if (call.isolate !== this.#isolate) return;
-    // Answers may overtake each other, and the clock may have stepped back.
-    if (sentAt >= this.#answered.sentAt || this.#answered.sentAt > this.#calledAt)
-      this.#answered = { sentAt, nextInMs };
+    // Replies may overtake each other, and the clock may have stepped back.
+    if (sentAt >= this.#lastReply.sentAt || this.#lastReply.sentAt > this.#calledAt)
+      this.#lastReply = { sentAt, nextInMs };
     this.slices.nextInMs = nextInMs;
-    for (const { keyId } of call.sliceRequests) this.slices.answered(keyId, sentAt);
+    for (const { keyId } of call.sliceRequests) this.slices.replied(keyId, sentAt);
     if (cursor === null) {
       this.#restart(fresh);
       return;
     }
     this.outbox.confirm(cursor);
     for (const granted of slices) {
-      this.slices.answered(granted.keyId);
+      this.slices.replied(granted.keyId);
       const old = this.slices.put(granted, sentAt);
       if (old !== null) this.#returned([old]);
     }
@@ -219,7 +219,7 @@ export class LocalBudgets {
   lose(call: LimiterCall): void {
     if (call.isolate !== this.#isolate) return;
     this.outbox.lose(call);
-    for (const { keyId } of call.sliceRequests) this.slices.answered(keyId);
+    for (const { keyId } of call.sliceRequests) this.slices.replied(keyId);
   }
 
   /** Starts anew with a new id: the object has settled this isolate's requests as those of a lost one. */

@@ -171,7 +171,7 @@ export interface LimiterCall {
   readonly sliceRequests: readonly SliceRequest[];
 }
 
-export interface LimiterAnswer {
+export interface LimiterReply {
   /**
    * The object has applied all decisions up to this number; null if it counts the isolate as lost: take a new
    * id.

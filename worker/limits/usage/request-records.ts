@@ -73,29 +73,29 @@ export class RequestRecords {
 
   /** Returns the oldest records after a number. */
   after(number: number, limit: number): NumberedRecord[] {
-    const found: NumberedRecord[] = [];
-    while (found.length < limit) {
-      const after = found.at(-1)?.number ?? number;
+    const records: NumberedRecord[] = [];
+    while (records.length < limit) {
+      const after = records.at(-1)?.number ?? number;
       const [row] = this.#table.rows('WHERE last > ? ORDER BY last LIMIT 1', after);
       if (row === undefined) break;
-      found.push(...numbered(recordsIn(row.records), row.last!, after));
+      records.push(...numbered(recordsIn(row.records), row.last!, after));
     }
-    return found.slice(0, limit);
+    return records.slice(0, limit);
   }
 
   /** Returns the newest records before a number, the last one first. Those of older releases have none. */
   before(number: number, limit: number): NumberedRecord[] {
-    const found: NumberedRecord[] = [];
+    const records: NumberedRecord[] = [];
     const rowWith = (where: string, bound: number) =>
       this.#table.rows(`WHERE last ${where} LIMIT 1`, bound)[0];
     // The first row may begin before the number and end behind it.
     let row = rowWith('>= ? ORDER BY last', number) ?? rowWith('< ? ORDER BY last DESC', number);
-    while (row !== undefined && found.length < limit) {
+    while (row !== undefined && records.length < limit) {
       const all = numbered(recordsIn(row.records), row.last!, 0);
-      found.push(...all.filter((each) => each.number < number).reverse());
+      records.push(...all.filter((each) => each.number < number).reverse());
       row = rowWith('< ? ORDER BY last DESC', Math.min(number, row.last! - all.length + 1));
     }
-    return found.slice(0, limit);
+    return records.slice(0, limit);
   }
 
   /** Unix milliseconds of the oldest row; null = there is none. */

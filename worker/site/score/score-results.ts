@@ -64,7 +64,10 @@ const bestsOf = (scores: readonly ChoiceScore[]) => ({
 /** One line per prompt, with all scores. */
 export function resultsJsonl(model: string, results: readonly LineResult[]): string {
   const lines = results.map(({ line: { number, prompt, choices, answer }, scores, fault }) => ({
-    ...{ line: number, model, prompt, choices },
+    line: number,
+    model,
+    prompt,
+    choices,
     ...(answer !== null && { answer }),
     ...(fault !== null && { error: fault }),
     ...(scores !== null && { scores: scores.map(figuresOf), ...bestsOf(scores) }),
@@ -82,7 +85,11 @@ export function resultsCsv(results: readonly LineResult[]): string {
   const rows = results.flatMap(({ line: { number, prompt, choices, answer }, scores, fault }) => {
     const bests = Object.entries(scores === null ? {} : bestsOf(scores));
     return choices.map((choice, index) => ({
-      ...{ line: number, prompt, choice_index: index, choice, error: fault },
+      line: number,
+      prompt,
+      choice_index: index,
+      choice,
+      error: fault,
       answer: answer === null ? null : answer === index,
       ...(scores?.[index] && figuresOf(scores[index])),
       ...Object.fromEntries(bests.map(([name, best]) => [name, best === index])),

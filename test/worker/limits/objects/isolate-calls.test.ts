@@ -5,7 +5,7 @@ import { IsolateSlices } from '../../../../worker/limits/objects/isolate-slices.
 import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storage.ts';
 import { LostIsolates } from '../../../../worker/limits/objects/lost-isolates.ts';
 import { OpenRequests } from '../../../../worker/limits/objects/open-requests.ts';
-import type { Decision, LimiterAnswer, LimiterCall } from '../../../../worker/limits/quota/protocol.ts';
+import type { Decision, LimiterCall, LimiterReply } from '../../../../worker/limits/quota/protocol.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 import { useOf } from '../../../../worker/limits/quota/state.ts';
 import { TenantLedger } from '../../../../worker/limits/usage/tenant-ledger.ts';
@@ -66,7 +66,7 @@ test('applies lowered limits to what slices hold as soon as they return', () => 
   const { slices } = object.calls.exchange(callOf('i', 1, { sliceRequests: [claimant(80)] }), START);
   expect(slices).toMatchObject([{ number: 1, amounts: { requests: 10 } }]);
   let count = 0;
-  const ask = (): LimiterAnswer => {
+  const ask = (): LimiterReply => {
     count += 1;
     const reservation = { ...claimant(5), requestId: `j.0.${count}.p.r` };
     return object.calls.exchange(

@@ -10,7 +10,7 @@ import { LostIsolates } from '../../../../worker/limits/objects/lost-isolates.ts
 import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
 import { eachOf } from '../../../../worker/limits/quota/budget.ts';
-import type { LimiterAnswer, LimiterCall, Spend } from '../../../../worker/limits/quota/protocol.ts';
+import type { LimiterCall, LimiterReply, Spend } from '../../../../worker/limits/quota/protocol.ts';
 import { reservedBy, useOf } from '../../../../worker/limits/quota/state.ts';
 import type { Price } from '../../../../worker/limits/usage/price.ts';
 import { TenantLedger } from '../../../../worker/limits/usage/tenant-ledger.ts';
@@ -272,7 +272,7 @@ export class World {
     }));
   }
 
-  #exchange(isolate: Isolate, call: LimiterCall): Promise<LimiterAnswer> {
+  #exchange(isolate: Isolate, call: LimiterCall): Promise<LimiterReply> {
     const { random, faults } = this.#options;
     this.counts.calls += 1;
     if (call.reservation) this.counts.waited += 1;
@@ -285,7 +285,7 @@ export class World {
       const deliver = () => {
         // The connections to an object that has restarted are broken.
         if (this.#isAway || calls !== this.#calls) return fail();
-        let answer: LimiterAnswer;
+        let answer: LimiterReply;
         try {
           answer = this.#calls.exchange(structuredClone(call), this.clock.now);
         } catch {
