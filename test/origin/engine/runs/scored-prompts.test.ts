@@ -122,7 +122,7 @@ it('of a joined run, all requests fail, and a lost device stops the engine', asy
   const faults = [new RuntimeFault('CUDA failure 700', 'EP_FAIL', 'device-lost')];
   const driver = new Driver(scoringDevice(true, faults).runner);
   const names = ['first', 'second'];
-  for (const name of names) driver.submit(scoredPrompt(name, 3));
+  for (const [first, name] of names.entries()) driver.submit(scoredPrompt(name, 3, first));
   await expect(driver.finish()).rejects.toMatchObject({ name: 'EngineFailure', cause: { code: 'EP_FAIL' } });
   for (const name of names)
     expect(driver.eventsOf(name).at(-1)).toMatchObject({ type: 'error', retryable: true });
