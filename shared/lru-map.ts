@@ -1,4 +1,4 @@
-/** A map whose entries are in the order of their last use, so that the ones used longest ago can be dropped. */
+/** A map in the order of last use, so that the entries used longest ago can be dropped. */
 export class LruMap<Key, Value> {
   readonly #entries = new Map<Key, Value>();
 

@@ -178,7 +178,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/constraint': words(`
     worker/site/api worker/site/controls worker/site/editor worker/site/store
   `),
-  'worker/site/copy': words('worker/site/api worker/site/controls worker/site/store'),
+  'worker/site/copy': words('shared worker/site/api worker/site/controls worker/site/store'),
   'worker/site/docs': words(`
     worker/site/api worker/site/controls worker/site/copy worker/site/shell worker/site/store
   `),
@@ -198,7 +198,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/site/store': words('worker/site/api'),
   'worker/site/tokens': words('shared worker/site/api worker/site/controls worker/site/store'),
   'worker/site/tree': words(`
-    worker/site/api worker/site/controls worker/site/copy worker/site/playground worker/site/store
+    shared worker/site/api worker/site/controls worker/site/copy worker/site/playground worker/site/store
     worker/site/tokens
   `),
   'worker/tenants': words('shared'),

@@ -1,5 +1,4 @@
 import { hasDeviceOptions } from '../model/config/device.ts';
-import { inMiB } from '../model/runner/kv-cache.ts';
 import type { LimitOf } from './engines.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
@@ -13,6 +12,7 @@ export interface MemoryLimits {
 export const NO_MEMORY_LIMITS: MemoryLimits = { mainBytes: Infinity, cardBytes: Infinity };
 
 const MIB = 2 ** 20;
+const inMiB = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
 
 /** The memory of the CPU, as `memoryOf` names it. */
 export const MAIN = 'cpu';
