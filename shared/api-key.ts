@@ -71,7 +71,6 @@ interface NewApiKey {
 /** Returns a new id without a keyed check. */
 const newId = (random: RandomBytes): string => randomDigits(ID_LENGTH, random);
 
-/** Returns a new id with a keyed check. */
 export async function newCheckedId(random: RandomBytes, secret: SigningKey): Promise<string> {
   const stem = newId(random);
   return stem + (await idCheck(stem, secret));

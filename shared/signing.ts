@@ -50,7 +50,6 @@ export interface SignatureClaims {
   readonly nonce: string;
 }
 
-/** The claims of a verified signature. */
 interface VerifiedClaims extends SignatureClaims {
   /** Hex SHA-256 of the request's body. */
   readonly bodyHash: string;

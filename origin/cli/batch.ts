@@ -57,7 +57,6 @@ async function upload(api: Api, content: Blob, filename: string): Promise<string
   return uploadObject.parse(await api.request('POST', `/v1/uploads/${id}/complete`, { part_ids })).file!.id;
 }
 
-/** Uploads a file and starts its batch. */
 async function start({ api }: Session, file: string, endpoint: string): Promise<Batch> {
   const id = await upload(api, await open(file), path.basename(file));
   const order = { input_file_id: id, endpoint, completion_window: '24h' };

@@ -22,7 +22,6 @@ export type RequestDecision =
 
 interface Deployment {
   spec: ModelSpec;
-  /** Serves the requests. */
   current: ModelEngine;
   /** Is loading or failed to load; serves the requests once loaded. */
   successor: ModelEngine | null;

@@ -78,7 +78,6 @@ function listTable(rows: readonly Fields[], columns: readonly string[]): string 
   return table.toString();
 }
 
-/** One row per field of the object. */
 function objectTable(object: Fields): string {
   const rows = Object.entries(object)
     .filter(([name]) => name !== 'object')

@@ -31,7 +31,6 @@ const BODY: readonly ErrorCode[] = [
   'conflict',
 ];
 
-/** Returns the OpenAPI 3.1 document of the admin API. */
 export const adminOpenApiDocument = (operations: readonly Operation[]): Json => ({
   openapi: '3.1.0',
   info: {

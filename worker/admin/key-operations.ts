@@ -206,7 +206,6 @@ export async function keyPage(
   return page(keys, limit, (key) => showKey(key, uses.get(key.id)));
 }
 
-/** Returns a key as it is shown. */
 export async function keyShown(key: KeyRecord, context: RequestContext): Promise<z.infer<typeof keyObject>> {
   return showKey(key, (await usesOf([key], context)).get(key.id));
 }

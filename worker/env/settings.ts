@@ -133,7 +133,6 @@ const settings = z.object({
   RESERVATION_TTL_MS: milliseconds(30_000),
 });
 
-/** Names of all variables. */
 export const VARIABLE_NAMES: readonly string[] = Object.keys(settings.shape);
 
 /** The parsed variables, with defaults. */

@@ -35,7 +35,6 @@ export const fileOptions = (
   },
 });
 
-/** Returns the id of an object. */
 export const idOf = ({ key }: Pick<R2Object, 'key'>): string => key.slice(key.lastIndexOf('/') + 1);
 
 export function fileOf({ key, size, customMetadata = {} }: R2Object): FileObject {
@@ -77,7 +76,6 @@ export async function deleteObjects(
     await bucket.delete(objects.slice(at, at + DELETED_OBJECTS).map(({ key }) => key));
 }
 
-/** Deletes all objects of a tenant. */
 export async function deleteAllObjects(bucket: R2Bucket, tenantId: string): Promise<void> {
   const kinds: readonly Kind[] = ['files', 'batches', 'uploads'];
   const objects = await Promise.all(kinds.map((kind) => listObjects(bucket, tenantId, kind)));

@@ -31,7 +31,6 @@ interface EventWriter {
   write(events: readonly GenerationEvent[]): string;
 }
 
-/** The events of a stream. */
 interface StreamFormat {
   writerOf(generation: Generation): EventWriter;
   /** Follows the event of a failure. */

@@ -42,7 +42,6 @@ export const BODY_HEADERS: HeaderDescriptions = {
   [IGNORED_FIELDS_HEADER]: 'Fields of the body that are unknown and were ignored, percent-encoded.',
 };
 
-/** Headers of completions. */
 export const COMPLETION_HEADERS: HeaderDescriptions = {
   ...BODY_HEADERS,
   [IGNORED_KEYWORDS_HEADER]: 'Keywords of the JSON Schema that were ignored, percent-encoded.',

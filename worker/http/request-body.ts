@@ -8,7 +8,6 @@ import type { Settings } from '../env/settings.ts';
 import { complexityFault, fieldWithLoneSurrogate } from './json-limits.ts';
 import type { RequestContext } from './request-context.ts';
 
-/** The limits on reading a body. */
 type ReadLimits = Pick<RequestContext, 'settings' | 'timers' | 'caller' | 'heldBody'>;
 
 /** Fields that may hold a JSON Schema, whose numbers are exact. */

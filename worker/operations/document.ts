@@ -109,7 +109,6 @@ const RESUMABLE: HeaderDescriptions = {
     '`true` makes a stream resumable after a lost connection, until one minute after its end.',
 };
 
-/** Returns the parameters of a query. */
 export function queryParameters(query: z.ZodType): Json[] {
   const { properties } = jsonSchema(query, 'input') as { properties: Record<string, Json> };
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
@@ -203,7 +202,6 @@ export function pathsOf(
   return Object.fromEntries([...byPath].map(([path, group]) => [path, methods(group)]));
 }
 
-/** A tag and its operations. */
 export interface OperationGroup {
   readonly tag: string;
   readonly description: string;

@@ -13,7 +13,6 @@ export type ServiceTier = 'default' | 'flex' | 'batch';
 const factorOf = ({ flexFactor, batchFactor }: ModelPrice, tier: ServiceTier): number =>
   ({ default: 1_000, flex: flexFactor, batch: batchFactor })[tier];
 
-/** Reads the prices of all models. */
 type ReadPrices = (session: D1SessionConstraint) => Promise<ModelPrice[]>;
 
 /** The prices that an isolate has read. */

@@ -21,7 +21,6 @@ export interface AuditEntry {
   readonly changes: object | null;
 }
 
-/** An entry with its number. */
 export type NumberedEntry = AuditEntry & { readonly id: number };
 
 const isSecret = (name: string): boolean => /secret|password/.test(name);

@@ -133,14 +133,12 @@ export const createUpstreamState = ({ MODELS_TTL_MS }: Settings, now: () => numb
   health: new UpstreamHealth(now),
 });
 
-/** The upstreams of one list. */
 export interface UpstreamList {
   readonly candidates: readonly Candidate[];
   /** They get no requests, but still know what theirs have used. */
   readonly removed: readonly Upstream[];
 }
 
-/** Creates the catalogue of one list of upstreams. */
 export function createCatalogue(
   { candidates, removed }: UpstreamList,
   { lists, health }: UpstreamState,

@@ -7,7 +7,6 @@ import type { RunningSet } from '../state/running-set.ts';
 import type { Requests } from './requests.ts';
 import type { RunClock } from './run-clock.ts';
 
-/** One run of the model. */
 export interface ModelRun extends Pick<StepReport, 'kind'> {
   /** To be made before the run. */
   readonly copies: readonly KvCopy[];

@@ -41,7 +41,6 @@ export function sequenceCount({ prompts, choices, sampling }: Submission): numbe
   return prompts.length * (isGreedy(sampling) ? 1 : choices);
 }
 
-/** Returns the namespace of a submission's prompts in the prefix cache. */
 export function prefixNamespace({ cachePrompt, cacheNamespace, requestId }: Submission): string {
   // With cachePrompt off, the request's own choices still share their prompt.
   return cachePrompt ? `cache ${cacheNamespace}` : `request ${requestId}`;

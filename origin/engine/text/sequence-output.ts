@@ -36,7 +36,6 @@ interface Part {
   readonly tokens: readonly HeldToken[];
 }
 
-/** A token for the output. */
 export interface OutputToken {
   readonly id: number;
   readonly logprob: TokenLogprob | null;

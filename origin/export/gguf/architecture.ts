@@ -160,7 +160,6 @@ function readYarn(keys: GgufKeys, original: number) {
   };
 }
 
-/** Whether a layer has the tensor. */
 export const anyLayerHas = (keys: GgufKeys, tensors: StoredTensors, name: string): boolean =>
   Array.from({ length: keys.number('block_count') }, (_, layer) => `blk.${layer}.${name}`).some(tensors.has);
 

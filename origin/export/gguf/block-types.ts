@@ -7,9 +7,7 @@ import { DECODERS } from '../checkpoint/float-formats.ts';
  */
 export interface BlockType {
   readonly name: string;
-  /** Elements of a block. */
   readonly elements: number;
-  /** Bytes of a block. */
   readonly bytes: number;
   /** Writes the elements of a block that begins at `at` to `out` from `to`; null for plain floats. */
   readonly decode: ((bytes: Uint8Array, at: number, out: Float32Array, to: number) => void) | null;

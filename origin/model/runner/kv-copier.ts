@@ -26,5 +26,4 @@ export interface KvCopier {
   dispose(): void;
 }
 
-/** Returns the bytes of one row. */
 export const rowBytes = ({ elementBytes, dimensions }: DeviceTensor): number => elementBytes * dimensions[1]!;

@@ -143,7 +143,6 @@ export class BatchLines {
     return this.#sql.exec<{ number: number; custom_id: string }>(sql, limit).toArray();
   }
 
-  /** Returns the bytes of a result file. */
   size(file: ResultFile): number {
     const sql = `SELECT COALESCE(SUM(LENGTH(bytes)), 0) AS size FROM pieces JOIN lines ON number = line
       WHERE state = ?`;

@@ -100,7 +100,6 @@ const includes = (best: readonly TopLogprob[], token: TokenLogprob): boolean =>
 export const rowsOf = (tokens: readonly TokenLogprob[], member: RowMember): (string | null)[] =>
   tokens.map(({ row }) => (member === 'rows' ? row?.logprobs : row?.ids) ?? null);
 
-/** Appends `next` to `whole`. */
 export function appendLogprobs(whole: Logprobs, next: Logprobs): void {
   for (const token of next.tokens) whole.tokens.push(token);
   for (const logprob of next.tokenLogprobs) whole.tokenLogprobs.push(logprob);

@@ -44,7 +44,6 @@ export class BlockList {
     }
   }
 
-  /** Returns whether a key or its tenant is blocked. */
   of(keyId: string): Block | null {
     if (this.#ids.has(TENANT)) return 'suspended';
     return this.#ids.has(keyId) ? 'revoked' : null;

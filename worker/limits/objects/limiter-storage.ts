@@ -69,7 +69,6 @@ export class LimiterStorage {
     if (this.#journal.records === null) this.checkpoint();
   }
 
-  /** Number of the last record. */
   get lastRecord(): number {
     return this.#stored + this.#records.length;
   }

@@ -20,7 +20,6 @@ import { type Moment, momentOf } from './window.ts';
  * the state is plain data.
  */
 
-/** Lifetime of a slice. */
 export const SLICE_MS = 10_000;
 /** If the isolate has not called for this long after the lifetime, it is lost: the slice counts as spent. */
 export const SLICE_GRACE_MS = 30_000;

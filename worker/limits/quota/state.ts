@@ -91,7 +91,6 @@ export function charge(counters: Counters, subjects: readonly string[], cost: Co
   }
 }
 
-/** A budget with a limit. */
 export interface LimitedBudget {
   readonly subject: Subject;
   readonly budget: LimitableBudget;

@@ -16,7 +16,6 @@ export interface Moment {
   readonly month: number;
 }
 
-/** Cells of each window. */
 const CELLS = { minute: 60, day: 1, month: 1, ever: 1 } as const;
 export type Window = keyof typeof CELLS;
 

@@ -22,7 +22,6 @@ export interface DeadEvent {
 
 /** Where the events of a channel are: in the rows from which they come. */
 export interface EventSource {
-  /** Position of the last event. */
   readonly last: number;
   /** Returns the oldest events after a position. */
   after(position: number, limit: number): OutgoingEvent[];
