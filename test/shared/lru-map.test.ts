@@ -12,7 +12,7 @@ test('the entries that were read or set longest ago are dropped first, until the
     (value) => dropped.push(value),
   );
   expect(dropped).toEqual([3, 4]);
-  expect([...map.entries()]).toEqual([
+  expect([...map]).toEqual([
     ['a', 1],
     ['b', 5],
   ]);

@@ -139,7 +139,7 @@ export class KeyDirectory {
 
   forgetTenant(tenantId: string): void {
     this.#invalidate();
-    for (const [id, { key }] of this.#entries.entries()) {
+    for (const [id, { key }] of this.#entries) {
       if (key.principal.tenant.id === tenantId) this.#entries.delete(id);
     }
   }
