@@ -139,7 +139,7 @@ function fetchCode(request: CodeRequest): string {
   const sent = body
     ? `\n  body: JSON.stringify(${JSON.stringify(body, null, 2).replaceAll('\n', '\n  ')}),`
     : '';
-  const answer = isStream(request)
+  const output = isStream(request)
     ? 'console.log(await response.text());'
     : isCompletion(request)
       ? 'const completion = await response.json();\nconsole.log(completion.choices?.[0].text ?? completion);'
@@ -150,6 +150,6 @@ function fetchCode(request: CodeRequest): string {
     ${all.join(',\n    ')},
   },${sent}
 });
-${answer}
+${output}
 `;
 }

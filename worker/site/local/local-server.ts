@@ -21,8 +21,8 @@ export type Model = Extract<ToThread, { type: 'open' | 'open-built-in' }>;
 
 /** A tab that slept asks again before it gives up: time passes for it only while it is awake. */
 const ASK_MS = 5_000;
-/** Unanswered questions in a row after which the thread is gone. Its longest step takes seconds. */
-const MAX_UNANSWERED = 6;
+/** Pings in a row without a reply after which the thread is gone. Its longest step takes seconds. */
+const MAX_SILENT_PINGS = 6;
 
 interface Waiting {
   readonly resolve: (response: Response) => void;
@@ -31,7 +31,7 @@ interface Waiting {
 }
 
 /**
- * Starts a thread that opens a model and answers completion requests.
+ * Starts a thread that opens a model and runs completion requests.
  * @param onChange called at each change, also if the thread dies later
  * @returns ends the thread
  */
@@ -40,12 +40,12 @@ export function openLocal(model: Model, onChange: (opening: Opening) => void): (
   const send = (message: ToThread): void => thread.postMessage(message);
   const waiting = new Map<number, Waiting>();
   const encoder = new TextEncoder();
-  let unanswered = 0;
+  let silentPings = 0;
   let open: Extract<Opening, { state: 'open' }> | null = null;
   const timer = setInterval(() => {
     if (waiting.size === 0) return;
-    if (unanswered++ < MAX_UNANSWERED) send({ type: 'ping' });
-    else fail('The thread of the model does not answer any more. The browser may have taken its memory.');
+    if (silentPings++ < MAX_SILENT_PINGS) send({ type: 'ping' });
+    else fail('The thread of the model does not reply any more. The browser may have taken its memory.');
   }, ASK_MS);
   const end = (message: string) => {
     clearInterval(timer);
@@ -63,7 +63,7 @@ export function openLocal(model: Model, onChange: (opening: Opening) => void): (
   };
   thread.addEventListener('error', (event) => fail(event.message || 'The thread of the model has ended.'));
   thread.addEventListener('message', ({ data }: MessageEvent<FromThread>) => {
-    unanswered = 0;
+    silentPings = 0;
     if (data.type === 'pong') return;
     if (data.type === 'progress')
       return onChange({ state: 'loading', loaded: data.loaded, total: data.total });

@@ -63,6 +63,6 @@ const fileOf = async (request: Request): Promise<Response> => (await keptOf(requ
 async function documentOf(request: Request): Promise<Response> {
   const fetched = fetch(request);
   const isLate = new Promise<null>((resolve) => setTimeout(resolve, PATIENCE_MS, null));
-  const answer = await Promise.race([fetched, isLate]).catch(() => null);
-  return answer ?? (await keptOf(DOCUMENT)) ?? fetched;
+  const response = await Promise.race([fetched, isLate]).catch(() => null);
+  return response ?? (await keptOf(DOCUMENT)) ?? fetched;
 }

@@ -99,8 +99,8 @@ export async function textOfIds(
     model,
     async () => {
       type Detokenized = { readonly prompt?: string; readonly content?: string };
-      const answer = await requestJson<Detokenized>(connection, '/detokenize', { body });
-      return answer.prompt ?? answer.content ?? '';
+      const text = await requestJson<Detokenized>(connection, '/detokenize', { body });
+      return text.prompt ?? text.content ?? '';
     },
     async () => (await echo(connection, model, ids)).text,
   );

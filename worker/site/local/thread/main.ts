@@ -130,7 +130,7 @@ async function hashOf(files: ModelFiles): Promise<string> {
   return toHex(digest.subarray(0, 6));
 }
 
-async function answer({ id, body, dialect }: Extract<ToThread, { type: 'request' }>): Promise<void> {
+async function run({ id, body, dialect }: Extract<ToThread, { type: 'request' }>): Promise<void> {
   const controller = new AbortController();
   running.set(id, controller);
   const parts = {
@@ -143,7 +143,7 @@ async function answer({ id, body, dialect }: Extract<ToThread, { type: 'request'
 }
 
 addEventListener('message', ({ data }: MessageEvent<ToThread>) => {
-  if (data.type === 'request') void answer(data);
+  if (data.type === 'request') void run(data);
   else if (data.type === 'abort') running.get(data.id)?.abort();
   else if (data.type === 'ping') post({ type: 'pong' });
   else void open(data);
