@@ -154,10 +154,10 @@ export class StateCache implements SlotStates {
   /** Makes a run of neighbouring slots go on from a position each, in the place where most of them are. */
   begin(firstSlot: number, positions: ArrayLike<number>, rows: number): BegunRun {
     const slots = Array.from({ length: rows }, (_, row) => firstSlot + row);
-    const found = slots.map((slot, row) => this.#placeOf(slot, positions[row]!));
-    const inSecond = slots.filter((slot, row) => (found[row] ?? this.#place[slot]) === 1);
+    const places = slots.map((slot, row) => this.#placeOf(slot, positions[row]!));
+    const inSecond = slots.filter((slot, row) => (places[row] ?? this.#place[slot]) === 1);
     const from = 2 * inSecond.length > rows ? 1 : 0;
-    return { from, begun: slots.map((slot, row) => this.#move(slot, positions[row]!, found[row]!, from)) };
+    return { from, begun: slots.map((slot, row) => this.#move(slot, positions[row]!, places[row]!, from)) };
   }
 
   /** Notes that a run has ended at a position of a slot. */

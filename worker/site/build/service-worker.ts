@@ -28,7 +28,7 @@ export const serviceWorkerFiles = (): Plugin => ({
     handler(_, bundle) {
       const outputs = Object.values(bundle);
       const chunks = outputs.filter((output) => output.type === 'chunk');
-      const entryOf = (name: string) => chunks.find(({ isEntry, name: own }) => isEntry && own === name);
+      const entryOf = (name: string) => chunks.find(({ isEntry, name: entry }) => isEntry && entry === name);
       const [page, docs, worker] = ['index', 'docs', SERVICE_WORKER].map((name) => entryOf(name)!);
       const ofPage = filesBelow(bundle, page!.fileName);
       const ofDocs = filesBelow(bundle, docs!.fileName);

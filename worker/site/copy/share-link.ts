@@ -38,8 +38,8 @@ function placeOfKey(value: unknown, keys: readonly string[], place: string): str
   if (typeof value !== 'object' || value === null) return null;
   for (const [name, member] of Object.entries(value)) {
     const inner = place === '' ? name : `${place}.${name}`;
-    const found = placeOfKey(name, keys, inner) ?? placeOfKey(member, keys, inner);
-    if (found !== null) return found;
+    const inMember = placeOfKey(name, keys, inner) ?? placeOfKey(member, keys, inner);
+    if (inMember !== null) return inMember;
   }
   return null;
 }

@@ -42,8 +42,8 @@ const folderOf = ({ webkitRelativePath }: File): string =>
 /** Returns the files of a drop, also of dropped directories. */
 export async function droppedFiles(transfer: DataTransfer): Promise<File[]> {
   const entries = Array.from(transfer.items, (item) => item.webkitGetAsEntry());
-  const found = await Promise.all(entries.map((entry) => (entry === null ? [] : filesOf(entry))));
-  return found.flat();
+  const files = await Promise.all(entries.map((entry) => (entry === null ? [] : filesOf(entry))));
+  return files.flat();
 }
 
 async function filesOf(entry: FileSystemEntry): Promise<File[]> {

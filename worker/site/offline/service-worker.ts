@@ -50,9 +50,9 @@ async function dropOthers(): Promise<void> {
 
 /** Returns what the newest build has kept that has all its files. */
 async function keptOf(address: string | Request): Promise<Response | undefined> {
-  for (const name of (await caches.keys()).filter((one) => one.startsWith(PREFIX)).reverse()) {
-    const found = await (await caches.open(name)).match(address, { ignoreVary: true });
-    if (found) return found;
+  for (const name of (await caches.keys()).filter((name) => name.startsWith(PREFIX)).reverse()) {
+    const response = await (await caches.open(name)).match(address, { ignoreVary: true });
+    if (response) return response;
   }
   return undefined;
 }

@@ -19,17 +19,17 @@ export function IdField() {
   const asked = useRef(0);
   const ids = idsOf(prompts, content.value);
 
-  const ask = async (request: () => Promise<IdText>, show: (found: IdText) => void) => {
-    const own = ++asked.current;
+  const ask = async (request: () => Promise<IdText>, show: (encoded: IdText) => void) => {
+    const turn = ++asked.current;
     fault.value = '';
     try {
-      const found = await request();
-      if (own !== asked.current) return;
-      keepIds(prompts, found);
+      const encoded = await request();
+      if (turn !== asked.current) return;
+      keepIds(prompts, encoded);
       written.value = null;
-      show(found);
+      show(encoded);
     } catch (thrown) {
-      if (own !== asked.current) return;
+      if (turn !== asked.current) return;
       const reason = thrown instanceof RequestFailure ? reasonOf(thrown) : String(thrown);
       fault.value = reason || 'Enter a key first.';
     }
@@ -49,8 +49,8 @@ export function IdField() {
     if ('fault' in read) return;
     timer.current = window.setTimeout(() => {
       const request = () => textOfIds(session.connection.peek(), session.model.peek(), read.ids);
-      void ask(request, (found) => {
-        if (found.text !== editor.peek()?.content.text) editor.peek()?.setText(found.text);
+      void ask(request, (encoded) => {
+        if (encoded.text !== editor.peek()?.content.text) editor.peek()?.setText(encoded.text);
       });
     }, PAUSE_MS);
   };

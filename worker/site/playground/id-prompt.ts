@@ -17,22 +17,22 @@ export interface IdText {
 export interface IdPrompts {
   readonly isOn: Signal<boolean>;
   /** The last one last. */
-  readonly known: Signal<readonly IdText[]>;
+  readonly recent: Signal<readonly IdText[]>;
 }
 
-export const openIdPrompts = (): IdPrompts => ({ isOn: signal(false), known: signal([]) });
+export const openIdPrompts = (): IdPrompts => ({ isOn: signal(false), recent: signal([]) });
 
-const MAX_KNOWN = 50;
+const MAX_RECENT = 50;
 
-export function keepIds({ known }: IdPrompts, next: IdText): void {
-  known.value = [...known.peek().filter(({ text }) => text !== next.text), next].slice(-MAX_KNOWN);
+export function keepIds({ recent }: IdPrompts, next: IdText): void {
+  recent.value = [...recent.peek().filter(({ text }) => text !== next.text), next].slice(-MAX_RECENT);
 }
 
 type Content = Pick<EditorContent, 'text' | 'mark'>;
 
 /** Returns the ids that are sent for a text; null = the text is sent. */
-export const idsOf = ({ isOn, known }: IdPrompts, { text, mark }: Content): readonly number[] | null =>
-  isOn.value && mark === null ? (known.value.findLast((each) => each.text === text)?.ids ?? null) : null;
+export const idsOf = ({ isOn, recent }: IdPrompts, { text, mark }: Content): readonly number[] | null =>
+  isOn.value && mark === null ? (recent.value.findLast((each) => each.text === text)?.ids ?? null) : null;
 
 /** Keeps the ids of a text that was continued, if the generated tokens are exactly what was added. */
 export function continueIds(

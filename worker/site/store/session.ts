@@ -126,11 +126,11 @@ export async function openSession(): Promise<Session> {
     access.value = { state: 'checking' };
     const options = { signal: replaced.signal };
     const asked = { key: key.value, dialect: null };
-    const own = requestJson<{ role?: string | null }>(asked, '/v1/key', options).catch(() => null);
-    void own.then((shown) => {
+    const ownKey = requestJson<{ role?: string | null }>(asked, '/v1/key', options).catch(() => null);
+    void ownKey.then((shown) => {
       if (!replaced.signal.aborted) role.value = shown?.role ?? null;
     });
-    void readAccess(asked, own, replaced.signal).then((result) => {
+    void readAccess(asked, ownKey, replaced.signal).then((result) => {
       if (!replaced.signal.aborted) access.value = result;
     });
     return () => replaced.abort();
@@ -152,7 +152,7 @@ export async function openSession(): Promise<Session> {
 /** @param own what the server says of the key; null = nothing */
 async function readAccess(
   connection: Connection,
-  own: Promise<object | null>,
+  ownKey: Promise<object | null>,
   signal: AbortSignal,
 ): Promise<Access> {
   try {
@@ -161,7 +161,7 @@ async function readAccess(
     const failure =
       thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown));
     // A key that only manages keys may not list models.
-    if (failure.status === 403 && (await own) !== null) return { state: 'accepted', models: [] };
+    if (failure.status === 403 && (await ownKey) !== null) return { state: 'accepted', models: [] };
     return { state: failure.kind === 'key-refused' ? 'refused' : 'unknown', failure };
   }
 }

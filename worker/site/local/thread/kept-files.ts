@@ -28,10 +28,10 @@ export async function keptFiles(
   const count = (bytes: number) => onProgress((loaded += bytes), total);
   const contents: Uint8Array[] = [];
   for (const { url } of files) {
-    const known = await cache?.match(url);
-    const content = await read(known ?? (await fetchFile(url)), count);
+    const cached = await cache?.match(url);
+    const content = await read(cached ?? (await fetchFile(url)), count);
     contents.push(content);
-    if (!known)
+    if (!cached)
       kept &&=
         (await cache?.put(url, new Response(content)).then(
           () => true,

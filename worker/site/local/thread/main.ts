@@ -95,15 +95,15 @@ const gpuOf = (adapter: GPUAdapter, wasmBinary: Uint8Array, forced: boolean): Lo
 async function open(message: Opening): Promise<void> {
   try {
     const forced = message.device === 'webgpu';
-    const found = message.device === 'wasm' ? null : await findGpu(forced);
-    const adapter = found !== null && 'adapter' in found ? found.adapter : null;
+    const search = message.device === 'wasm' ? null : await findGpu(forced);
+    const adapter = search !== null && 'adapter' in search ? search.adapter : null;
     const { files, wasm, gpuWasm, kept } = await fetchAll(message, adapter !== null);
     const name = message.type === 'open' ? message.name : BUILT_IN;
     const module = (await createModule({ numThreads: 1, wasmBinary: wasm })) as OrtWasm;
     const gpu = adapter && gpuWasm && gpuOf(adapter, gpuWasm, forced);
     local = await LocalModel.open({ name, files, module, turn, gpu });
     hash = await hashOf(files);
-    const refusal = found !== null && 'refusal' in found ? found.refusal : null;
+    const refusal = search !== null && 'refusal' in search ? search.refusal : null;
     const device = { ...local.device, reason: local.device.reason ?? refusal };
     fingerprint = fingerprintOf(device);
     post({
