@@ -45,7 +45,7 @@ export function openLocal(model: Model, onChange: (opening: Opening) => void): (
   const timer = setInterval(() => {
     if (waiting.size === 0) return;
     if (silentPings++ < MAX_SILENT_PINGS) send({ type: 'ping' });
-    else fail('The thread of the model does not reply any more. The browser may have taken its memory.');
+    else fail('The thread of the model does not answer any more. The browser may have taken its memory.');
   }, ASK_MS);
   const end = (message: string) => {
     clearInterval(timer);
