@@ -2,14 +2,14 @@ import { type DrawEdits, EDIT_AMOUNTS } from '../model/device-draws.ts';
 import { IdSet } from './id-set.ts';
 import type { LogitEdits } from './logit-edits.ts';
 
-/** Places among the amounts of an edit. */
+/** Kinds of amounts of an edit. */
 const [BIAS, PENALTY, MINUS, LOWERED] = [0, 1, 2, 3] as const;
 const UNCHANGED = [0, 1, 0, 0];
 
 /** Changes of logits that are not here: a device applies them. One object serves all rows. */
 export class EditList implements LogitEdits {
   readonly #changed: IdSet;
-  /** By token id, as are the amounts; valid if `#changed` has it. */
+  /** By place among the changed tokens, as are the amounts. */
   readonly #forbidden: Uint8Array;
   readonly #amounts: Float64Array;
 
@@ -25,7 +25,8 @@ export class EditList implements LogitEdits {
   }
 
   forbid(id: number): void {
-    if (this.#change(id)) this.#forbidden[id] = 1;
+    const place = this.#change(id);
+    if (place >= 0) this.#forbidden[place] = 1;
   }
 
   add(id: number, amount: number): void {
@@ -46,26 +47,26 @@ export class EditList implements LogitEdits {
 
   /** Returns a copy of the changes; null if there are none. */
   take(): DrawEdits | null {
-    const ids = this.#changed.ids.slice(0, this.#changed.count);
-    if (ids.length === 0) return null;
-    const amounts = new Float64Array(EDIT_AMOUNTS * ids.length);
-    for (const [at, id] of ids.entries()) amounts.set(this.#amountsOf(id), EDIT_AMOUNTS * at);
-    return { ids, forbidden: Uint8Array.from(ids, (id) => this.#forbidden[id]!), amounts };
+    const { ids, count } = this.#changed;
+    if (count === 0) return null;
+    return {
+      ids: ids.slice(0, count),
+      forbidden: this.#forbidden.slice(0, count),
+      amounts: this.#amounts.slice(0, EDIT_AMOUNTS * count),
+    };
   }
 
-  #write(id: number, place: number, amount: number): void {
-    if (this.#change(id)) this.#amounts[EDIT_AMOUNTS * id + place] = amount;
+  #write(id: number, kind: number, amount: number): void {
+    const place = this.#change(id);
+    if (place >= 0) this.#amounts[EDIT_AMOUNTS * place + kind] = amount;
   }
 
-  /** Returns false if the token is beyond the row, or may not come. */
-  #change(id: number): boolean {
-    if (!this.#changed.add(id)) return this.#changed.has(id);
-    this.#forbidden[id] = 0;
-    this.#amountsOf(id).set(UNCHANGED);
-    return true;
-  }
-
-  #amountsOf(id: number): Float64Array {
-    return this.#amounts.subarray(EDIT_AMOUNTS * id, EDIT_AMOUNTS * (id + 1));
+  /** Returns the token's place; −1 if it is beyond the row, or may not come. */
+  #change(id: number): number {
+    if (!this.#changed.add(id)) return this.#changed.placeOf(id);
+    const place = this.#changed.count - 1;
+    this.#forbidden[place] = 0;
+    this.#amounts.set(UNCHANGED, EDIT_AMOUNTS * place);
+    return place;
   }
 }

@@ -9,11 +9,14 @@ export class IdSet {
   mask: Uint32Array | null = null;
   /** By id: the round in which it was added last. */
   readonly #addedIn: Int32Array;
+  /** By id: its place among `ids`, if it is there. */
+  readonly #places: Int32Array;
   #round = 0;
 
   constructor(bound: number) {
     this.ids = new Int32Array(bound);
     this.#addedIn = new Int32Array(bound);
+    this.#places = new Int32Array(bound);
   }
 
   clear(mask: Uint32Array | null = null): void {
@@ -26,10 +29,16 @@ export class IdSet {
     return this.#addedIn[id] === this.#round;
   }
 
+  /** Returns the place of an id among `ids`; −1 = it is not there. */
+  placeOf(id: number): number {
+    return this.has(id) ? this.#places[id]! : -1;
+  }
+
   /** Returns false if the id is there already, or cannot be added. */
   add(id: number): boolean {
     if (this.has(id) || id >= this.ids.length || (this.mask !== null && !isIn(this.mask, id))) return false;
     this.#addedIn[id] = this.#round;
+    this.#places[id] = this.count;
     this.ids[this.count++] = id;
     return true;
   }
