@@ -209,8 +209,15 @@ export class StateCache implements SlotStates {
    * without that state keeps the one where its last run began.
    * @returns whether the slot has it
    */
-import type { StateTensor } from '../decoder/state-tensors.ts';
-  #move(slot: number, position: number, found: StatePlace | null, from: StatePlace): boolean {
+  import;
+  type;
+  {
+  StateTensor;
+}
+from;
+('../decoder/state-tensors.ts');
+#move
+(slot: number, position: number, found: StatePlace | null, from: StatePlace): boolean {
     const begins = found === null && position === 0;
     const source = found ?? (this.#place[slot] as StatePlace);
     if (begins) this.#memory.clear(from, slot);

@@ -1,10 +1,10 @@
+import type { StateTensor } from '../decoder/state-tensors.ts';
 import type { BoundTensor } from '../ort/bound-tensors.ts';
 import {
   type KeptRow,
   rowBytesOf,
   type StateMemory,
   type StatePlace,
-  type StateTensor,
   stateTensor,
 } from '../runner/state-cache.ts';
 import type { GpuMemory, WebGpuSession } from './webgpu-session.ts';

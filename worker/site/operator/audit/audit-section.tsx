@@ -38,8 +38,12 @@ export function AuditSection() {
   const { tenant: only } = useRights();
   const now = account.clock.now();
   const { values, bind } = useDraft({
-    ...{ from: dayOf(now - 30 * DAY_S * 1000), to: dayOf(now) },
-    ...{ search: '', tenant: '', key: '', action: '' },
+    from: dayOf(now - 30 * DAY_S * 1000),
+    to: dayOf(now),
+    search: '',
+    tenant: '',
+    key: '',
+    action: '',
   });
   const asked = useSignal(values.value);
   const opened = useSignal<AuditEntry | null>(null);
