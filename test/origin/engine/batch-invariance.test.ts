@@ -38,13 +38,13 @@ describe('batch invariance', () => {
           }
         },
       ),
-      { numRuns: runs(80) },
+      { numRuns: runs(160) },
     );
-    expect(requests).toBeGreaterThan(runs(500));
-    expect(restored).toBeGreaterThan(runs(500));
-    expect(wholePrompts).toBeGreaterThan(runs(25));
-    expect(suspensions).toBeGreaterThan(runs(125));
-    expect(discards).toBeGreaterThan(runs(50));
+    expect(requests).toBeGreaterThan(runs(1000));
+    expect(restored).toBeGreaterThan(runs(1000));
+    expect(wholePrompts).toBeGreaterThan(runs(50));
+    expect(suspensions).toBeGreaterThan(runs(250));
+    expect(discards).toBeGreaterThan(runs(100));
   });
 
   it('gives every request of a burst the results of the plain reference if runs compute several prompts', async () => {
@@ -69,9 +69,9 @@ describe('batch invariance', () => {
           for (const arrival of burst) expectReference(driver, arrival, wide);
         },
       ),
-      { numRuns: runs(50) },
+      { numRuns: runs(100) },
     );
-    expect(joined).toBeGreaterThan(runs(50));
+    expect(joined).toBeGreaterThan(runs(100));
   });
 
   it('computes the short prompts of a request in one run, and equal ones after the first', async () => {
