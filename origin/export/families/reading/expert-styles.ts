@@ -2,7 +2,7 @@ import { words } from '@continuo/shared/field-names.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { Differences, ExpertsStyle, RowContext } from './decoder-row.ts';
 
-/** How files name experts and choose among them, where several families do it alike. */
+/** How files name experts and choose among them, where several families do so in the same way. */
 
 export const ROUTER_TRAINING = ['output_router_logits', 'router_aux_loss_coef', 'router_jitter_noise'];
 
