@@ -38,10 +38,6 @@ interface Account {
   stopMs: number;
   /** By number of its rows: learned milliseconds of a decode run with only these, without `ownMs`. */
   readonly costs: Map<number, number>;
-  /** The same of the runs after its own runs only, and without the caution of `costs`. */
-  readonly warmCosts: Map<number, number>;
-  /** Mean milliseconds that its runs take longer after those of others. */
-  lostMs: number;
 }
 
 /** For short prompts, a tenant may take this time, or one run, in advance; no tenant is late before. */
@@ -62,8 +58,6 @@ const FORGET_LONGEST = 0.99;
 const FORGET_OWN = 0.95;
 const FORGET_COST = 0.995;
 const LEARN_COST = 1 / 8;
-/** Runs that follow those of others say less about what a tenant's rows take alone. */
-const LEARN_COST_BESIDE = 1 / 64;
 /** An estimate that is too high must not cost a tenant its share. */
 const CAUTION = 0.9;
 
@@ -88,8 +82,6 @@ export class TimeShares {
   #isAdvance = false;
   /** Learned from decode runs of several tenants: the milliseconds of a row. */
   #rowMs: number | undefined;
-  /** The tenants of the last run. */
-  #lastRun: readonly string[] = [];
 
   /** @param promptShare the part of a tenant's time that its prompts get while it also has streams */
   constructor(promptShare = 0.5) {
@@ -119,8 +111,8 @@ export class TimeShares {
    */
   mayStop(key: string, weight: number, running: ReadonlySet<string>, lostMs: number): boolean {
     const others = [...running];
-    if (others.some((key) => this.#isLate(key) || this.#account(key).stopMs < lostMs)) return false;
-    const wholeMs = others.reduce((sum, key) => sum + this.#account(key).longestMs, 0);
+    if (others.some((each) => this.#isLate(each) || this.#account(each).stopMs < lostMs)) return false;
+    const wholeMs = others.reduce((sum, each) => sum + this.#account(each).longestMs, 0);
     if (lostMs > MAX_DONE * wholeMs) return false;
     const weights = this.#weights() + (this.#work.has(key) ? 0 : weight);
     const advanceMs = Math.max(lostMs, this.#account(key).longestMs, (ADVANCE_MS * weight) / weights);
@@ -131,7 +123,7 @@ export class TimeShares {
   chargeStop(key: string, running: ReadonlySet<string>, elapsedMs: number): void {
     this.#isAdvance = true;
     const ms = this.#bounded(elapsedMs);
-    for (const key of running) this.#account(key).stopMs -= ms;
+    for (const each of running) this.#account(each).stopMs -= ms;
     this.charge('other', elapsedMs, new Map([[key, { rows: 1, size: 1, ownMs: 0 }]]));
   }
 
@@ -167,34 +159,13 @@ export class TimeShares {
         const cost = FORGET_COST * (costs.get(rows) ?? 0);
         costs.set(rows, cost);
         this.#receive(key, kind, partMs, Math.min(ms, ownMs + Math.min(commonMs, CAUTION * cost)));
-      } else if (kind === 'decode') {
-        const lostMs = this.#chargeLost(key, rows, commonMs);
-        this.#receive(key, kind, partMs - lostMs, partMs - lostMs);
-      } else this.#receive(key, kind, partMs, partMs);
+      } else {
+        if (kind === 'decode') costs.set(rows, learned(costs.get(rows), commonMs));
+        this.#receive(key, kind, partMs, partMs);
+      }
     }
-    if (kind !== 'other') this.#lastRun = [...parts.keys()];
     // What all have gained by computing together, or lost, is no debt. What idle tenants owe is.
     this.#times.settle();
-  }
-
-  /**
-   * A run after one of another tenant finds the caches of the processor full of that one's data. The other
-   * tenant is charged with the mean of what this takes, which is returned in milliseconds. Also learns what
-   * the rows take alone.
-   */
-  #chargeLost(key: string, rows: number, ms: number): number {
-    const account = this.#account(key);
-    const { costs, warmCosts } = account;
-    costs.set(rows, learned(costs.get(rows), ms));
-    const [other] = this.#lastRun;
-    const isBeside = other !== undefined && !this.#lastRun.includes(key) && this.#work.has(other);
-    const cost = warmCosts.get(rows) ?? ms;
-    warmCosts.set(rows, learned(cost, ms, isBeside ? LEARN_COST_BESIDE : LEARN_COST));
-    if (!isBeside) return 0;
-    account.lostMs += (ms - cost - account.lostMs) * LEARN_COST_BESIDE;
-    const lostMs = Math.min(ms / 2, Math.max(0, account.lostMs));
-    if (lostMs > 0) this.#receive(other, 'other', lostMs, lostMs);
-    return lostMs;
   }
 
   /** Bounds what a clock that jumps makes of a measured time. */
@@ -295,15 +266,7 @@ export class TimeShares {
   #account(key: string): Account {
     const existing = this.#accounts.get(key);
     if (existing !== undefined) return existing;
-    const account = {
-      weight: 1,
-      promptLead: 0,
-      longestMs: 0,
-      stopMs: ADVANCE_MS,
-      costs: new Map(),
-      warmCosts: new Map(),
-      lostMs: 0,
-    };
+    const account = { weight: 1, promptLead: 0, longestMs: 0, stopMs: ADVANCE_MS, costs: new Map() };
     this.#accounts.set(key, account);
     this.#times.begin(key);
     return account;
@@ -311,5 +274,5 @@ export class TimeShares {
 }
 
 /** @param mean undefined or zero before the first time */
-const learned = (mean: number | undefined, ms: number, weight = LEARN_COST): number =>
-  mean ? mean + (ms - mean) * weight : ms;
+const learned = (mean: number | undefined, ms: number): number =>
+  mean ? mean + (ms - mean) * LEARN_COST : ms;

@@ -78,15 +78,6 @@ describe('time shares', () => {
     expect(rate([always(0, 1), load])).toBeGreaterThan(0.45 * rate([always(0, 1)]));
   });
 
-  it('leave a stream 0.47 of its tokens beside chunks of another tenant that take the caches', () => {
-    const costs = { ...COSTS, cold: 0.6 };
-    const tokens = (...tenants: readonly SimulatedTenant[]) =>
-      simulate(tenants, costs, randomFrom(1), 5000)[0]!.at(-1)!.tokens;
-    expect(tokens(always(0, 1), always(50, 0))).toBeGreaterThan(0.47 * tokens(always(0, 1)));
-    const [, prompts] = simulate([always(0, 1), always(50, 0)], costs, randomFrom(1), 5000);
-    expect(prompts!.at(-1)!.prompts).toBeGreaterThan(0.4 * 5000);
-  });
-
   it('leave a stream its share beside any number of tenants and weights', () => {
     const alone = rate([always(0, 1)]);
     expect(rate([always(0, 1), always(50, 0), always(50, 0), always(0, 20)])).toBeGreaterThan(

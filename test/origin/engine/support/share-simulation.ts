@@ -27,8 +27,6 @@ export interface Costs {
   readonly row: number;
   /** 0.2 = each run takes up to a fifth more or less. */
   readonly noise: number;
-  /** What a decode run takes in addition after a chunk, whose data has taken the caches; absent = nothing. */
-  readonly cold?: number;
 }
 
 /** The state after a run. */
@@ -143,10 +141,9 @@ export function simulate(
     const decoding = all.filter(({ name }) => names.has(name));
     if (decoding.length === 0) continue;
     const factor = noise();
-    const coldMs = prompt === undefined ? 0 : (costs.cold ?? 0);
     const own = (tenant: Tenant) => factor * tenant.phase(at).rows * tenant.wants.ownMs;
     const rowsOf = (tenant: Tenant) => factor * tenant.phase(at).rows * tenant.wants.depth * costs.row;
-    let elapsed = factor * costs.run + coldMs;
+    let elapsed = factor * costs.run;
     for (const tenant of decoding) elapsed += own(tenant) + rowsOf(tenant);
     const parts = new Map(
       decoding.map((tenant) => [
