@@ -14,11 +14,15 @@ const COLLAPSE = 25;
 /** As in /proc/self/maps: written and not shared, of no file. */
 const ANONYMOUS = /^([0-9a-f]+)-([0-9a-f]+) rw-p \S+ \S+ 0(?:\s+\[(?:heap|anon:.*)\])?\s*$/;
 
-/** Runs `load`, and moves what the process has allocated meanwhile. Does nothing if the system refuses. */
+/**
+ * Runs `load`, returns the memory that it has freed to the system, and moves what is left of its allocations.
+ * Does nothing if the system refuses.
+ */
 export function withHugePages<T>(load: () => T): T {
   if (process.platform !== 'linux') return load();
   const before = anonymousRanges();
   const loaded = load();
+  returnFreeMemory();
   const advise = openLibrary(null).func('madvise', 'int', ['void *', 'size_t', 'int']);
   for (const [start, end] of without(anonymousRanges(), before)) {
     const first = ((start + PAGE - 1n) / PAGE) * PAGE;
@@ -26,6 +30,15 @@ export function withHugePages<T>(load: () => T): T {
     if (bytes > 0n) advise(first, bytes, COLLAPSE);
   }
   return loaded;
+}
+
+/** ONNX Runtime computes constants while it loads. glibc would keep the memory of what it needed for them. */
+function returnFreeMemory(): void {
+  try {
+    openLibrary(null).func('malloc_trim', 'int', ['size_t'])(0);
+  } catch {
+    // Another C library.
+  }
 }
 
 function anonymousRanges(): Range[] {
