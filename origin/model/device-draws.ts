@@ -41,6 +41,20 @@ export interface DrawRequest {
   readonly mask: Uint32Array | null;
 }
 
+/** From all tokens by their probability, without logprobs. */
+export const NEUTRAL_DRAW: DrawRequest = {
+  isGreedy: false,
+  coldness: 1,
+  uniform: 0.5,
+  topK: 0,
+  share: 1,
+  ratio: 0,
+  minKeep: 0,
+  listed: null,
+  edits: null,
+  mask: null,
+};
+
 /** A token that a device has drawn. */
 export interface DrawnToken {
   readonly id: number;

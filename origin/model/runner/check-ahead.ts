@@ -1,20 +1,14 @@
-import type { DrawRequest } from '../device-draws.ts';
+import { type DrawRequest, NEUTRAL_DRAW } from '../device-draws.ts';
 import type { DecodeBatch, SparseRows } from '../model-runner.ts';
 
 /** Runs of the check, of which all but the first begin before the tokens of the last are read. */
 const STEPS = 4;
 
 const drawAt = (row: number, step: number): DrawRequest => ({
+  ...NEUTRAL_DRAW,
   isGreedy: row % 2 === 0,
   coldness: 0.5,
   uniform: ((7 * row + 3 * step) % 16) / 16,
-  topK: 0,
-  share: 1,
-  ratio: 0,
-  minKeep: 0,
-  listed: null,
-  edits: null,
-  mask: null,
 });
 
 interface Steps {

@@ -1,21 +1,8 @@
-import type { DrawnToken, DrawRequest } from '../device-draws.ts';
+import { type DrawnToken, type DrawRequest, NEUTRAL_DRAW } from '../device-draws.ts';
 import type { SparseRows } from '../model-runner.ts';
 
 /** Weights are float32 on a device, and added in another order. */
 const ROUNDING = 1e-5;
-
-const NEUTRAL: DrawRequest = {
-  isGreedy: false,
-  coldness: 1,
-  uniform: 0.5,
-  topK: 0,
-  share: 1,
-  ratio: 0,
-  minKeep: 0,
-  listed: null,
-  edits: null,
-  mask: null,
-};
 
 /** What is tried, one request per row. */
 function requestsFor(vocabularySize: number): DrawRequest[] {
@@ -26,11 +13,11 @@ function requestsFor(vocabularySize: number): DrawRequest[] {
     amounts: Float64Array.of(0, 1, 0, 0, 5, 1.5, 0.25, 0, -1, 2, 0, 1),
   };
   return [
-    { ...NEUTRAL, isGreedy: true, listed: 5 },
-    { ...NEUTRAL, uniform: 0.123 },
-    { ...NEUTRAL, coldness: 1.25, topK: 40, share: 0.95, uniform: 0.9 },
-    { ...NEUTRAL, share: 0.9, uniform: 0.6 },
-    { ...NEUTRAL, coldness: 2, share: 0.99, ratio: 0.01, mask, edits, listed: 20, uniform: 0.3 },
+    { ...NEUTRAL_DRAW, isGreedy: true, listed: 5 },
+    { ...NEUTRAL_DRAW, uniform: 0.123 },
+    { ...NEUTRAL_DRAW, coldness: 1.25, topK: 40, share: 0.95, uniform: 0.9 },
+    { ...NEUTRAL_DRAW, share: 0.9, uniform: 0.6 },
+    { ...NEUTRAL_DRAW, coldness: 2, share: 0.99, ratio: 0.01, mask, edits, listed: 20, uniform: 0.3 },
   ];
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { DrawRequest } from '../../../../origin/model/device-draws.ts';
+import { type DrawRequest, NEUTRAL_DRAW } from '../../../../origin/model/device-draws.ts';
 import { openLibrary } from '../../../../origin/model/ort/ort-library.ts';
 import type { GraphRunner } from '../../../../origin/model/runner/graph-runner.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
@@ -33,16 +33,10 @@ function opened(isOrdered = true) {
 }
 
 const drawOf = (uniform: number): DrawRequest => ({
+  ...NEUTRAL_DRAW,
   isGreedy: uniform < 0.2,
   coldness: 0.7,
   uniform,
-  topK: 0,
-  share: 1,
-  ratio: 0,
-  minKeep: 0,
-  listed: null,
-  edits: null,
-  mask: null,
 });
 
 /** A text in a slot: its tokens, of which the last one is not computed. */
