@@ -5,6 +5,7 @@ import { inFile, ModelError } from '../config/model-json.ts';
 import { requireExternalWeights } from '../onnx/external-weights.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
 import { apiInTurns } from './api-in-turns.ts';
+import { withHugePages } from './huge-pages.ts';
 import { openOrtApi } from './ort-capi.ts';
 import { OrtSession, type SessionOptions } from './ort-session.ts';
 
@@ -46,7 +47,8 @@ export function loadSession(
   const api = openOrtApi();
   const used = options.turns === undefined ? api : apiInTurns(api, options.turns);
   try {
-    return new OrtSession(used, model, { ...options, directory: folder });
+    const load = () => new OrtSession(used, model, { ...options, directory: folder });
+    return options.device === undefined || options.device.provider === 'cpu' ? withHugePages(load) : load();
   } catch (error) {
     throw new ModelError(`ONNX Runtime cannot load ${file}: ${oneLine(error)}`, { cause: error });
   }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { openLibrary } from './ort-library.ts';
+import { memoryAdvice, openLibrary } from './ort-library.ts';
 
 /**
  * Moves the weights of a model to pages of 2 MiB, where Linux has them (6.1 or later). A decode run reads all
@@ -23,12 +23,8 @@ export function withHugePages<T>(load: () => T): T {
   const before = anonymousRanges();
   const loaded = load();
   returnFreeMemory();
-  const advise = openLibrary(null).func('madvise', 'int', ['void *', 'size_t', 'int']);
-  for (const [start, end] of without(anonymousRanges(), before)) {
-    const first = ((start + PAGE - 1n) / PAGE) * PAGE;
-    const bytes = (end / PAGE) * PAGE - first;
-    if (bytes > 0n) advise(first, bytes, COLLAPSE);
-  }
+  const collapse = memoryAdvice(COLLAPSE, PAGE);
+  for (const [start, end] of without(anonymousRanges(), before)) collapse(start, end);
   return loaded;
 }
 

@@ -112,16 +112,23 @@ export function ordinaryBuffer(memory: SharedArrayBuffer): ArrayBuffer {
   return Object.assign(buffer, { memory });
 }
 
+/** Returns a function that gives the kernel an advice (sys/mman.h) on the whole pages of a range. */
+export function memoryAdvice(advice: number, page: bigint): (start: bigint, end: bigint) => void {
+  const advise = openLibrary(null).func('madvise', 'int', ['void *', 'size_t', 'int']);
+  return (start, end) => {
+    const first = ((start + page - 1n) / page) * page;
+    const bytes = (end / page) * page - first;
+    if (bytes > 0n) advise(first, bytes, advice);
+  };
+}
+
 /** Returns `releasePages` of OrtApi. */
 export function pageRelease(): (memory: Uint8Array) => void {
   if (process.platform !== 'linux') return () => {};
-  const system = openLibrary(null);
-  const advise = system.func('madvise', 'int', ['void *', 'size_t', 'int']);
-  const page = BigInt(system.func('getpagesize', 'int', [])());
+  const page = openLibrary(null).func('getpagesize', 'int', [])();
+  const release = memoryAdvice(DO_NOT_NEED, BigInt(page));
   return (memory) => {
     const address = koffi.address(memory);
-    const first = ((address + page - 1n) / page) * page;
-    const bytes = ((address + BigInt(memory.byteLength)) / page) * page - first;
-    if (bytes > 0n) advise(first, bytes, DO_NOT_NEED);
+    release(address, address + BigInt(memory.byteLength));
   };
 }

@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import type { DeviceTurns } from '../../process/engine-locks.ts';
 import { RunTerminated } from '../model-runner.ts';
 import { boundTo, type Pointer, type RunBinding, type RunSession } from './bound-tensors.ts';
-import { withHugePages } from './huge-pages.ts';
 import { OrtBinding } from './ort-binding.ts';
 import type { OrtApi } from './ort-capi.ts';
 import { appendProvider, type OrtDevice, OrtDeviceMemory } from './ort-device.ts';
@@ -61,9 +60,12 @@ export class OrtSession {
     const sessionOptions = createSessionOptions(api, options);
     try {
       appendProvider(api, sessionOptions, this.device);
-      const address = api.addressOf(model);
-      const load = () => api.CreateSessionFromArray(this.#environment, address, model.length, sessionOptions);
-      this.#session = this.copiesInputs ? load() : withHugePages(load);
+      this.#session = api.CreateSessionFromArray(
+        this.#environment,
+        api.addressOf(model),
+        model.length,
+        sessionOptions,
+      );
     } catch (error) {
       this.#releaseShared();
       throw error;
