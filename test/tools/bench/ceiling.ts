@@ -1,14 +1,11 @@
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../../origin/model/config/decoder-names.ts';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { type DecoderInterface, describeDecoder } from '../../../origin/model/decoder/decoder-interface.ts';
 import { patchDecoder } from '../../../origin/model/foreign/patch-decoder.ts';
-import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
+import { withIntegerProducts } from '../../../origin/model/onnx/integer-products.ts';
 import { arrayTensor, type RunBinding, type RunSession } from '../../../origin/model/ort/bound-tensors.ts';
-import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
-import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
+import { loadSession, readGraphFile } from '../../../origin/model/ort/graph-file.ts';
 import { allocateInt64 } from '../../../origin/model/runner/batch-inputs.ts';
 import { KvCache, kvLayout } from '../../../origin/model/runner/kv-cache.ts';
 
@@ -89,11 +86,10 @@ export class BareLoop {
 }
 
 function openLoop(directory: string, { batch, threads, context }: CeilingOptions): BareLoop {
-  const file = readFileSync(path.join(directory, 'model.onnx'));
-  const graph = readGraph(file);
-  const decoder = describeDecoder(graph, readModelConfig(textsOf(directory)));
-  const { model, logits: output } = patchDecoder({ model: file, graph }, decoder);
-  const session = new OrtSession(openOrtApi(), model, { threads, directory });
+  const file = readGraphFile(directory, 'model.onnx');
+  const decoder = describeDecoder(file.graph, readModelConfig(textsOf(directory)));
+  const { model, graph, logits: output } = patchDecoder(file, decoder);
+  const session = loadSession(file, withIntegerProducts(model, graph, LOGITS_INDEX), { threads });
   return new BareLoop(session, decoder, { batch, context, output });
 }
 
