@@ -7,7 +7,11 @@ import { LONGER_MS, TEST_LIMIT_MS } from './time-limits.ts';
 /**
  * Runs before each test file: gives property tests the seed of the run and its number of cases, and the file
  * its time limit. After it, the report of slow files learns what the file started for others.
+ *
+ * @throws if the timers are not Node's: Vitest restores spies after a file, also spies of replaced timers.
  */
+
+if ('clock' in setTimeout) throw new Error('the file before has left a replaced setTimeout');
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: TEST_SEED, numRuns: runs(100) });
 

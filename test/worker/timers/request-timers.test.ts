@@ -3,7 +3,10 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { RequestTimers } from '../../../worker/timers/request-timers.ts';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 /** A wait that begins `pause` ms after the one before, and is lifted after `lasts`. */
 const anyWait = fc.record({
@@ -42,7 +45,8 @@ test('does not run a callback that another one cancels at the same time', () => 
 });
 
 test('many short waits set few platform timers', () => {
-  const set = vi.spyOn(globalThis, 'setTimeout');
+  const set = vi.fn(setTimeout);
+  vi.stubGlobal('setTimeout', set);
   const { after } = new RequestTimers(Date.now);
   for (let count = 0; count < 1_000; count += 1) {
     const lift = after(10_000, () => {});

@@ -4,7 +4,10 @@ import { afterAlone } from '../../../worker/timers/request-timers.ts';
 import { SilenceTimer } from '../../../worker/timers/silence-timer.ts';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 /** A wait that may last `allowed` ms and lasts `lasts`, then a pause before the next one. */
 const anyWait = fc.record({
@@ -35,7 +38,8 @@ test('calls back exactly when a wait has lasted too long, and never otherwise', 
 });
 
 test('many short waits set few timers', () => {
-  const set = vi.spyOn(globalThis, 'setTimeout');
+  const set = vi.fn(setTimeout);
+  vi.stubGlobal('setTimeout', set);
   const timer = new SilenceTimer(Date.now, afterAlone, () => {});
   for (let count = 0; count < 1_000; count += 1) {
     timer.begin(10_000);
