@@ -161,7 +161,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'worker/score': words('shared worker/dialects worker/generation'),
   'worker/site': words('worker/site/playground worker/site/shell worker/site/store'),
   'worker/site/account': words(`
-    worker/site/copy worker/site/api worker/site/controls worker/site/playground worker/site/store
+    shared worker/site/api worker/site/controls worker/site/copy worker/site/playground worker/site/store
   `),
   'worker/site/api': words('shared'),
   'worker/site/build': words('shared worker/dialects worker/site/api worker/site/docs'),
@@ -183,7 +183,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     worker/site/api worker/site/controls worker/site/copy worker/site/shell worker/site/store
   `),
   'worker/site/editor': words('worker/site/store worker/site/tokens'),
-  'worker/site/operator': words('worker/site/account worker/site/api worker/site/controls'),
+  'worker/site/operator': words('worker/site/account worker/site/controls'),
   'worker/site/playground': words(`
     worker/site/api worker/site/constraint worker/site/controls worker/site/copy worker/site/editor
     worker/site/store worker/site/tokens

@@ -54,7 +54,7 @@ test('by key presses, a file becomes a batch whose tokens leave less of a limit,
   expect(parts).toHaveLength(3);
   await enter(page, link(page, 'Overview'));
   const bar = page.getByRole('meter', { name: 'Tokens per day of the account' });
-  await expect.poll(async () => Number(await bar.getAttribute('value'))).toBeGreaterThan(4);
+  await expect.poll(async () => Number(await bar.getAttribute('aria-valuenow'))).toBeGreaterThan(4);
 
   // The server cannot be made to have 10,000 requests and 400 days of usage. Their form is that of the API.
   await page.route('**/v1/requests?*', (route) => route.fulfill({ json: requestsOf(route) }));

@@ -118,7 +118,7 @@ async function expectReadableAlternatives(page: Page): Promise<void> {
   const percents = rows.map((row) => Number(/([\d.]+) %/.exec(row)![1]));
   expect(percents.reduce((sum, value) => sum + value, 0)).toBeCloseTo(100, 0);
   const bars = await popover(page)
-    .locator('meter')
+    .locator('.bar')
     .evaluateAll((all) =>
       all.map((bar) => [bar.getBoundingClientRect().width, bar.getBoundingClientRect().height]),
     );

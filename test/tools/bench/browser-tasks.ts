@@ -125,6 +125,42 @@ async function completeText(page: Page, tokens: number, n: number): Promise<Task
   });
 }
 
+const untilEnded = (page: Page): Promise<void> =>
+  page.getByRole('button', { name: 'Stop', exact: true, disabled: true }).waitFor({ timeout: RUN_MS });
+
+/** Compares the answers of two requests to one prompt. */
+async function compareAnswers(page: Page, tokens: number, n: number): Promise<Tasks> {
+  await page.getByRole('link', { name: 'Compare', exact: true }).click();
+  await typeInto(page.getByRole('textbox', { name: 'Prompt' }), PROMPT);
+  await typeInto(page.getByLabel('n', { exact: true }), String(n));
+  for (const name of ['A', 'B']) {
+    const settings = page.getByRole('region', { name: `Settings of ${name}` });
+    await typeInto(settings.getByLabel('max_tokens', { exact: true }), String(tokens));
+    await settings.getByLabel(`Model of ${name}`).selectOption({ index: 0 });
+  }
+  return tasksDuring(page, async () => {
+    await page.getByRole('button', { name: 'Compare', exact: true }).click();
+    await page.getByRole('region', { name: 'Answer of A' }).waitFor();
+    await untilEnded(page);
+  });
+}
+
+/** Branches a tree `n` times at once. */
+async function branchTree(page: Page, tokens: number, n: number): Promise<Tasks> {
+  await page.getByRole('link', { name: 'Tree', exact: true }).click();
+  await typeInto(page.locator('.tree-start').getByRole('textbox'), PROMPT);
+  await page.keyboard.press('Control+Enter');
+  await page.locator('.branch-card').first().waitFor();
+  await untilEnded(page);
+  await typeInto(page.getByLabel('n', { exact: true }), String(n));
+  await typeInto(page.getByLabel('max_tokens', { exact: true }), String(tokens));
+  return tasksDuring(page, async () => {
+    await page.getByRole('button', { name: 'Branch', exact: true }).click();
+    await page.getByRole('button', { name: 'Stop', exact: true, disabled: false }).waitFor();
+    await untilEnded(page);
+  });
+}
+
 export async function measureTasks(directory: string, tokens: number): Promise<Figures> {
   const chromium = findChromium();
   if (chromium === null) return [['tasks of the main thread', NO_CHROMIUM]];
@@ -138,6 +174,8 @@ export async function measureTasks(directory: string, tokens: number): Promise<F
     const measured: [string, Tasks][] = [
       ['one text', await completeText(page, tokens, 1)],
       ['four choices', await completeText(page, tokens, 4)],
+      ['Compare', await compareAnswers(page, tokens, 1)],
+      ['Tree', await branchTree(page, tokens, 4)],
     ];
     const list = (times: readonly number[]) => times.map((ms) => rounded(ms, 1)).join(', ');
     return measured.map(([name, { count, longTasks, clockMs, processorMs }]) => [

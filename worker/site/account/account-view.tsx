@@ -1,8 +1,8 @@
+import type { OwnKey } from './api-objects.ts';
 import { BatchesSection } from './batches/batches-section.tsx';
 import { KeyView, type Section } from './key-view.tsx';
 import { KeysSection } from './keys/keys-section.tsx';
 import { OverviewSection } from './overview/overview-section.tsx';
-import type { OwnKey } from './own-key.ts';
 import { RequestsSection } from './requests/requests-section.tsx';
 import { UsageSection } from './usage/usage-section.tsx';
 

@@ -3,15 +3,8 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { type SendOptions, send } from '../api/client.ts';
 import { RequestFailure } from '../api/request-failure.ts';
-import type { OwnKey } from './own-key.ts';
+import type { MadeKey, OwnKey } from './api-objects.ts';
 import { type ServerClock, serverClock } from './server-clock.ts';
-
-/** A new key, which no other answer shows again. */
-export interface MadeKey {
-  readonly name: string;
-  readonly key: string;
-  readonly warning?: string;
-}
 
 /** The account of one key: how the view asks the server about it. */
 export interface Account {

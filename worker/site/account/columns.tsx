@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
-import type { Column } from './data-table.tsx';
+import type { Column, NamedRecord } from './data-table.tsx';
 import { count, dateText, relative } from './formats.ts';
+import type { ServerClock } from './server-clock.ts';
 
 /** Columns that several tables have. */
 
@@ -37,20 +38,22 @@ export const codeColumn = <T,>(title: string, of: (row: T) => string): Column<T>
 });
 
 /** Names that open their record. @param after stands behind a name */
-export const nameColumn = <T,>(
-  of: (row: T) => string,
+export const nameColumn = <T extends NamedRecord>(
   onOpen: (row: T) => void,
   after: (row: T) => ComponentChildren = () => null,
-): Column<T> => ({
-  title: 'Name',
-  of,
-  show: (row) => (
-    <button type="button" class="link key-name" title={of(row)} onClick={() => onOpen(row)}>
-      <bdi>{of(row)}</bdi>
-      {after(row)}
-    </button>
-  ),
-});
+): Column<T> => {
+  const nameOf = ({ name, id }: T) => name ?? id;
+  return {
+    title: 'Name',
+    of: nameOf,
+    show: (row) => (
+      <button type="button" class="link key-name" title={nameOf(row)} onClick={() => onOpen(row)}>
+        <bdi class="clipped">{nameOf(row)}</bdi>
+        {after(row)}
+      </button>
+    ),
+  };
+};
 
 interface Created {
   /** Unix seconds. */
@@ -73,10 +76,12 @@ export const timeColumn = <T extends Created>(
   ),
 });
 
-/** Relative times. @param now the server's Unix seconds */
-export const ageColumn = <T extends Created>(now: number): Column<T> => ({
+/** Times relative to the server's. */
+export const ageColumn = <T extends Created>(clock: ServerClock): Column<T> => ({
   title: 'Created',
   of: createdAt,
-  show: ({ created_at }) => <span title={dateText(created_at)}>{relative(created_at, now)}</span>,
+  show: ({ created_at }) => (
+    <span title={dateText(created_at)}>{relative(created_at, clock.now() / 1000)}</span>
+  ),
   isNumber: true,
 });

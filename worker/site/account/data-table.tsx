@@ -2,6 +2,12 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { Button } from '../controls/button.tsx';
 
+export interface NamedRecord {
+  readonly id: string;
+  /** Absent = the id names it. */
+  readonly name?: string;
+}
+
 export interface Column<T> {
   readonly title: string;
   /** What the column sorts by; null comes last. */
@@ -11,13 +17,14 @@ export interface Column<T> {
   readonly isNumber?: boolean;
 }
 
-interface DataTableProps<T> {
+export interface TableProps<T> {
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  readonly idOf: (row: T) => string;
+  /** Names a row. Default: its id. */
+  readonly idOf?: ((row: T) => string) | undefined;
   /** Title of the column that sorts at first, descending. Absent = the order of the rows. */
-  readonly sortedBy?: string;
+  readonly sortedBy?: string | undefined;
   /** Cells of a last row. */
   readonly total?: readonly string[];
 }
@@ -43,7 +50,8 @@ function sortRows<T>(rows: readonly T[], column: Column<T> | undefined, isRising
 }
 
 /** A table whose columns sort, in pages. */
-export function DataTable<T>({ caption, columns, rows, idOf, sortedBy, total }: DataTableProps<T>) {
+export function DataTable<T extends { readonly id: string }>(props: TableProps<T>) {
+  const { caption, columns, rows, idOf = ({ id }) => id, sortedBy, total } = props;
   const sorting = useSignal<Sorting>(sortedBy === undefined ? null : { title: sortedBy, isRising: false });
   const chosenPage = useSignal(0);
   const { title, isRising } = sorting.value ?? { title: '', isRising: false };
@@ -61,7 +69,7 @@ export function DataTable<T>({ caption, columns, rows, idOf, sortedBy, total }: 
   };
   return (
     <>
-      <section class="table-frame" aria-label={caption}>
+      <section class="table-frame framed" aria-label={caption}>
         <table class="data figures">
           <thead>
             <tr>

@@ -5,8 +5,8 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import { useSession } from '../store/session.ts';
 import { type Account, AccountContext, askJson, openAccount, useAccount } from './account.ts';
+import type { OwnKey } from './api-objects.ts';
 import { MadeKeys } from './keys/made-keys.tsx';
-import type { OwnKey } from './own-key.ts';
 import { type Resource, useResource } from './resource.ts';
 import { Loaded } from './states.tsx';
 
@@ -134,10 +134,10 @@ function OwnSections({ view, title, headingOf, sections, own, value: key, name }
   return (
     <>
       <header class="account-head">
-        <h1>
+        <h1 class="clipped">
           <bdi>{headingOf(key)}</bdi>
         </h1>
-        <p class="quiet">
+        <p class="quiet clipped">
           Key <bdi>{key.name}</bdi> <code>{key.id}</code>
         </p>
       </header>
@@ -152,7 +152,7 @@ function OwnSections({ view, title, headingOf, sections, own, value: key, name }
           </a>
         ))}
       </nav>
-      <div class="account-section">
+      <div class="account-section stack">
         <LateFailure />
         <MadeKeys />
         {current === undefined ? (

@@ -1,21 +1,20 @@
 import { useSignal } from '@preact/signals';
 import { Button } from '../controls/button.tsx';
 import { askJson, useAccount } from './account.ts';
-import { type Column, DataTable, PAGE_ROWS } from './data-table.tsx';
+import { DataTable, PAGE_ROWS, type TableProps } from './data-table.tsx';
 import { useResource } from './resource.ts';
 import { Empty, Loaded } from './states.tsx';
 
-interface PagedTableProps<T, Page> {
-  readonly caption: string;
-  readonly columns: readonly Column<T>[];
-  readonly idOf: (row: T) => string;
+interface PagedTableProps<T, Page> extends Pick<TableProps<T>, 'caption' | 'columns' | 'idOf'> {
   readonly path: string;
   /** Empty values are not sent. */
   readonly query?: Readonly<Record<string, string>>;
   /** Returns what the next page begins after; null = there is none. */
   readonly nextOf: (page: Page) => string | null;
-  /** Time between two readings of the newest rows. Default: they are read once. */
-  readonly refreshMs?: number;
+  /** Time between two readings of the newest rows, or of all by what they are. Default: read once. */
+  readonly refreshMs?: number | ((page: Page) => number | null);
+  /** Another one reads the rows again. */
+  readonly version?: number;
   /** Said if there are no rows: a title and a sentence. */
   readonly empty: readonly [title: string, text: string];
 }
@@ -24,11 +23,12 @@ interface PagedTableProps<T, Page> {
 const FIRST_PAGE: readonly string[] = [''];
 
 /** Rows that the server gives in pages, the newest first. */
-export function PagedTable<T, Page extends { readonly data: readonly T[] }>({
+export function PagedTable<T extends { readonly id: string }, Page extends { readonly data: readonly T[] }>({
   path,
   query = {},
   nextOf,
-  refreshMs,
+  refreshMs = () => null,
+  version = 0,
   empty: [title, text],
   ...table
 }: PagedTableProps<T, Page>) {
@@ -43,8 +43,8 @@ export function PagedTable<T, Page extends { readonly data: readonly T[] }>({
   const address = `${path}?${new URLSearchParams([['limit', String(PAGE_ROWS)], ...given])}`;
   const page = useResource(
     (signal) => askJson<Page>(account, address, { signal }),
-    address,
-    after === '' ? refreshMs : null,
+    `${address} ${version}`,
+    after === '' || typeof refreshMs === 'function' ? refreshMs : null,
   );
   return (
     <Loaded of={page}>

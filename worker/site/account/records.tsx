@@ -1,26 +1,12 @@
 import { useSignal } from '@preact/signals';
-import { type ComponentChildren, Fragment } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { Button } from '../controls/button.tsx';
-import { type Column, DataTable } from './data-table.tsx';
+import { type Column, DataTable, type NamedRecord } from './data-table.tsx';
 import { Field } from './form/fields.tsx';
 import { count } from './formats.ts';
+import { RecordDialog, type RecordKind, type Task } from './record-dialog.tsx';
 import type { Resource } from './resource.ts';
 import { Empty, Loaded } from './states.tsx';
-
-/** What a dialog is for. */
-export interface Task<T> {
-  readonly kind: string;
-  /** Null = a new record. */
-  readonly of: T | null;
-}
-
-export interface TaskProps<T> {
-  readonly task: Task<T>;
-  /** Opens another dialog in its place. */
-  readonly onTask: (kind: string) => void;
-  /** Closes the dialog; `changed` = the list is old. */
-  readonly onDone: (changed: boolean) => void;
-}
 
 interface Search<T> {
   /** Texts of a row that are searched. */
@@ -31,12 +17,10 @@ interface Search<T> {
   readonly empty: readonly [none: string, notFound: string];
 }
 
-interface RecordsProps<T> {
+interface RecordsProps<T> extends RecordKind<T> {
   readonly title: string;
-  readonly about?: string;
+  readonly intro?: string;
   readonly of: Resource<readonly T[]>;
-  /** Text of the button for a new record; null = the key may make none. */
-  readonly create: string | null;
   readonly columnsOf: (onOpen: (row: T) => void, rows: readonly T[]) => readonly Column<T>[];
   /** Title of the column that sorts at first, descending. */
   readonly sortedBy?: string;
@@ -44,51 +28,36 @@ interface RecordsProps<T> {
   readonly search?: Search<T>;
   /** Whether a row is listed. Default: all are. */
   readonly isListed?: (row: T) => boolean;
-  readonly dialog: (props: TaskProps<T>) => ComponentChildren;
   /** Further controls beside the search. */
   readonly children?: ComponentChildren;
 }
 
 /** Records as a table with a search, and the dialogs in which they are made, seen, changed and ended. */
-export function Records<T extends { readonly id: string }>(props: RecordsProps<T>) {
-  const { title, about, of, create, columnsOf, dialog } = props;
+export function Records<T extends NamedRecord>(props: RecordsProps<T>) {
+  const { title, intro, of, create, columnsOf } = props;
   const task = useSignal<Task<T> | null>(null);
   const current = task.value;
+  const open = (record: T | null) => (task.value = { record, action: null });
   return (
     <>
       <div class="row spread">
         <h2>{title}</h2>
-        {create !== null && (
-          <Button
-            class="primary"
-            icon="plus"
-            text={create}
-            onClick={() => (task.value = { kind: 'create', of: null })}
-          />
-        )}
+        {create !== null && <Button class="primary" icon="plus" text={create} onClick={() => open(null)} />}
       </div>
-      {about !== undefined && <p class="quiet">{about}</p>}
-      <Loaded of={of}>
-        {(rows) => (
-          <Table
-            {...props}
-            rows={rows}
-            columns={columnsOf((row) => (task.value = { kind: 'open', of: row }), rows)}
-          />
-        )}
-      </Loaded>
+      {intro !== undefined && <p class="quiet">{intro}</p>}
+      <Loaded of={of}>{(rows) => <Table {...props} rows={rows} columns={columnsOf(open, rows)} />}</Loaded>
       {current && (
-        <Fragment key={current.kind}>
-          {dialog({
-            task: current,
-            onTask: (kind) => (task.value = { ...current, kind }),
-            onDone: (changed) => {
-              // Another dialog may be open when a closed one has its answer.
-              if (task.peek() === current) task.value = null;
-              if (changed) of.reload();
-            },
-          })}
-        </Fragment>
+        <RecordDialog
+          key={current.action?.text}
+          kind={props}
+          task={current}
+          onAction={(action) => (task.value = { ...current, action })}
+          onDone={(changed) => {
+            // Another dialog may be open when a closed one has its answer.
+            if (task.peek() === current) task.value = null;
+            if (changed) of.reload();
+          }}
+        />
       )}
     </>
   );
@@ -99,7 +68,7 @@ interface TableProps<T> extends RecordsProps<T> {
   readonly columns: readonly Column<T>[];
 }
 
-function Table<T extends { readonly id: string }>(props: TableProps<T>) {
+function Table<T extends NamedRecord>(props: TableProps<T>) {
   const { title, rows, columns, sortedBy, search, isListed = () => true, children } = props;
   const searched = useSignal('');
   const wanted = searched.value.trim().toLowerCase();
@@ -129,13 +98,7 @@ function Table<T extends { readonly id: string }>(props: TableProps<T>) {
       {search && found.length === 0 ? (
         <Empty title={`No ${title.toLowerCase()}`}>{empty[rows.length === 0 ? 0 : 1]}</Empty>
       ) : (
-        <DataTable
-          caption={title}
-          columns={columns}
-          rows={found}
-          idOf={({ id }) => id}
-          {...(sortedBy !== undefined && { sortedBy })}
-        />
+        <DataTable caption={title} columns={columns} rows={found} sortedBy={sortedBy} />
       )}
     </>
   );

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { RequestFailure } from '../api/request-failure.ts';
-import { useAccount } from './account.ts';
+import { failureFrom, type RequestFailure } from '../api/request-failure.ts';
+import { askAll, useAccount } from './account.ts';
 
 /** What a section shows of the server, and how its last request ended. */
 export interface Resource<T> {
@@ -21,9 +21,6 @@ interface Loaded<T> {
   readonly failure: RequestFailure | null;
   readonly isLoading: boolean;
 }
-
-export const failureFrom = (thrown: unknown): RequestFailure =>
-  thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown));
 
 /** After a failure, the next regular request waits so many times longer. */
 const FAILED_FACTOR = 4;
@@ -80,6 +77,12 @@ export function useResource<T>(
     };
   }, [key, typeof everyMs === 'function' ? null : everyMs, round.value]);
   return { ...state.value, reload };
+}
+
+/** Loads all pages of a list. @param everyMs time between two readings; null = it is read once */
+export function useList<T extends { readonly id: string }>(path: string, everyMs: number | null = null) {
+  const account = useAccount();
+  return useResource<readonly T[]>((signal) => askAll<T>(account, path, signal), path, everyMs);
 }
 
 /** Returns the server's Unix milliseconds, anew each second. */

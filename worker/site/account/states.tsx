@@ -56,7 +56,7 @@ export function Loaded<T>({ of: { value, failure, isLoading, at, reload }, child
       )}
       {value !== null && children(value)}
       {value === null && isLoading && (
-        <div class="account-loading" role="status">
+        <div class="account-loading stack" role="status">
           <span class="visually-hidden">Loading</span>
           {[0, 1, 2].map((line) => (
             <span key={line} aria-hidden="true" />

@@ -43,6 +43,10 @@ export class RequestFailure extends Error {
 export const reasonOf = ({ kind, message }: Pick<RequestFailure, 'kind' | 'message'>): string =>
   kind === 'no-key' ? '' : message;
 
+/** Returns what was thrown as a failure. @param kind of what is none */
+export const failureFrom = (thrown: unknown, kind: FailureKind = 'unreachable'): RequestFailure =>
+  thrown instanceof RequestFailure ? thrown : new RequestFailure(kind, String(thrown));
+
 type FailureDetails = Pick<RequestFailure, 'status' | 'param' | 'retryAfterMs' | 'requestId'>;
 
 /** By the code of an error, or else by its type. An event of a stream has no status. */

@@ -1,6 +1,6 @@
 import type { Connection } from './client.ts';
 import { type PromptToken, type StreamUpdate, streamCompletion, type Usage } from './completion-stream.ts';
-import { RequestFailure } from './request-failure.ts';
+import { failureFrom, type RequestFailure } from './request-failure.ts';
 import type { Parameters } from './request-field.ts';
 
 export interface OffsetToken extends PromptToken {
@@ -80,7 +80,7 @@ export async function requestChoices(
     return null;
   } catch (thrown) {
     if (signal.aborted) return null;
-    return thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown));
+    return failureFrom(thrown);
   } finally {
     clearInterval(timer);
     show(arrived);

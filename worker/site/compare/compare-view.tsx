@@ -6,6 +6,7 @@ import { isOverlaid } from '../controls/dialog.tsx';
 import { Lazy } from '../controls/lazy.tsx';
 import { NumberField } from '../controls/number-field.tsx';
 import { Segments } from '../controls/segments.tsx';
+import { Switch } from '../controls/switch.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { takeCarried, useSession } from '../store/session.ts';
 import {
@@ -154,21 +155,17 @@ function SubjectForm({ state }: { readonly state: CompareState }) {
           />
           <span class="quiet">samples per side</span>
         </span>
-        <label class="switch">
-          <input
-            type="checkbox"
-            checked={prompts !== null}
-            onChange={(event) => {
-              const { checked } = event.currentTarget;
-              settings.value = {
-                ...settings.value,
-                prompts: checked ? [prompt, prompt] : null,
-                prompt: prompts?.[0] ?? prompt,
-              };
-            }}
-          />
-          Two prompts
-        </label>
+        <Switch
+          text="Two prompts"
+          value={prompts !== null}
+          onChange={(isOn) => {
+            settings.value = {
+              ...settings.value,
+              prompts: isOn ? [prompt, prompt] : null,
+              prompt: prompts?.[0] ?? prompt,
+            };
+          }}
+        />
         <OpenInMenu
           label="Open in"
           from="compare"

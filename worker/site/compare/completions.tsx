@@ -6,13 +6,12 @@ import { Button } from '../controls/button.tsx';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { FailureNotice } from '../playground/failure-notice.tsx';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
-import { percent } from '../tokens/probability.ts';
+import { decimal, percent } from '../tokens/probability.ts';
 import { TokenList } from '../tokens/token-list.tsx';
 import { type CompareState, compare } from './compare-state.ts';
 import { logLikelihood, type Side } from './comparison.ts';
 import { Distributions } from './distributions.tsx';
 import { SIDE_NAMES } from './side-form.tsx';
-import { decimal } from './statistics.ts';
 import { type TokenDifferences, tokenDifferences } from './token-differences.ts';
 
 /** Both answers side by side, their differences, and the distributions of all samples. */
@@ -86,7 +85,7 @@ function CompletionPanel({ state, side, index, shown, marks }: CompletionPanelPr
   const name = SIDE_NAMES[index];
   const differing = new Set<PromptToken>(shown?.tokens.filter((_, at) => marks[at]));
   return (
-    <section class="answer" aria-label={`Answer of ${name}`} aria-busy={running}>
+    <section class="answer framed" aria-label={`Answer of ${name}`} aria-busy={running}>
       {shown ? (
         <div class="token-text">
           <TokenList

@@ -1,8 +1,9 @@
 import type { WholeChoice } from '../api/whole-choices.ts';
+import { decimal } from '../tokens/probability.ts';
 import type { Sides } from './compare-state.ts';
 import { logLikelihood } from './comparison.ts';
 import { SIDE_NAMES } from './side-form.tsx';
-import { decimal, summarize } from './statistics.ts';
+import { summarize } from './statistics.ts';
 
 /** With fewer samples, a distribution says nothing. */
 const MIN_SAMPLES = 2;
@@ -46,7 +47,7 @@ interface DistributionProps {
 
 function Distribution({ quantity: { title, unit }, series }: DistributionProps) {
   return (
-    <figure class="distribution">
+    <figure class="distribution framed">
       <figcaption>
         {title} <span class="quiet">in {unit}</span>
       </figcaption>

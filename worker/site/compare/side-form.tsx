@@ -24,7 +24,7 @@ export function SideForm({ state: { session, settings }, index }: SideFormProps)
   };
   const name = SIDE_NAMES[index];
   return (
-    <section class="side-form" aria-label={`Settings of ${name}`}>
+    <section class="side-form framed" aria-label={`Settings of ${name}`}>
       <div class="side-head">
         <span class={`side-mark ${name}`} aria-hidden="true">
           {name}

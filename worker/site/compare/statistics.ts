@@ -20,6 +20,3 @@ export function summarize(values: readonly number[]): Summary | null {
     median: (sorted[Math.floor(middle)]! + sorted[Math.ceil(middle)]!) / 2,
   };
 }
-
-/** Returns a number with one decimal and a true minus sign. */
-export const decimal = (value: number): string => value.toFixed(1).replace('-', '−');

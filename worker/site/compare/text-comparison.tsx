@@ -5,7 +5,7 @@ import { ModelSelect } from '../controls/connection-selects.tsx';
 import { type VirtualColumn, VirtualTable } from '../controls/virtual-table.tsx';
 import { FailureNotice } from '../playground/failure-notice.tsx';
 import { offeredModels } from '../store/session.ts';
-import { TINT_LEVELS } from '../tokens/probability.ts';
+import { decimal, TINT_LEVELS } from '../tokens/probability.ts';
 import { TokenName } from '../tokens/token-name.tsx';
 import { type CompareState, type Sides, scoreText, withModel } from './compare-state.ts';
 import { SIDE_NAMES } from './side-form.tsx';
@@ -75,8 +75,7 @@ export function TextComparison({ state }: { readonly state: CompareState }) {
   );
 }
 
-const figure = (value: number | null, digits = 2): string =>
-  value === null ? '–' : value.toFixed(digits).replace('-', '−');
+const figure = (value: number | null, digits = 2): string => (value === null ? '–' : decimal(value, digits));
 
 /** B's logprob less A's; null if one is not known. */
 const gain = ({ leftLogprob, rightLogprob }: AlignedSpan): number | null =>

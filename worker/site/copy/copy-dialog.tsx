@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { Dialog } from '../controls/dialog.tsx';
 import { Segments } from '../controls/segments.tsx';
+import { Switch } from '../controls/switch.tsx';
 import { useSession } from '../store/session.ts';
 import { CodeBlock } from './code-block.tsx';
 import { CODE_FORMS, type CodeForm, requestCode } from './request-code.ts';
@@ -33,14 +34,11 @@ export function CopyDialog({ body, onClose }: CopyDialogProps) {
           onChange={(chosen) => (form.value = chosen)}
         />
         <CodeBlock code={code} />
-        <label class="switch">
-          <input
-            type="checkbox"
-            checked={withKey.value}
-            onChange={(event) => (withKey.value = event.currentTarget.checked)}
-          />
-          Include the key. Otherwise the code reads the environment variable KEY.
-        </label>
+        <Switch
+          text="Include the key. Otherwise the code reads the environment variable KEY."
+          value={withKey.value}
+          onChange={(includes) => (withKey.value = includes)}
+        />
       </div>
     </Dialog>
   );

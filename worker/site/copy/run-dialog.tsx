@@ -1,8 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { RequestFailure, reasonOf } from '../api/request-failure.ts';
+import { failureFrom, reasonOf } from '../api/request-failure.ts';
 import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
+import { Pairs } from '../controls/pairs.tsx';
 import { useSession } from '../store/session.ts';
 import { CodeBlock } from './code-block.tsx';
 import { type Run, repeatRun, verdictOf } from './run.ts';
@@ -15,28 +16,20 @@ export interface RunDialogProps {
 /** The exact request of a run, to repeat it. */
 export function RunDialog({ run, onClose }: RunDialogProps) {
   const { id, requestId, fingerprint, dialect, body, at } = run;
-  const facts = [
-    ['Response', id],
-    ['Request', requestId],
-    ['Seed', String(body.seed ?? 'none')],
-    ['System fingerprint', fingerprint],
-    ['Model', String(body.model)],
-    ['Dialect', dialect ?? 'own dialect'],
-    ['Time', new Date(at).toISOString()],
-  ].filter(([, value]) => value !== null);
   return (
     <Dialog title="Request of this text" class="wide" onClose={onClose}>
       <div class="stack">
-        <dl class="run-facts">
-          {facts.map(([name, value]) => (
-            <div key={name}>
-              <dt class="quiet">{name}</dt>
-              <dd>
-                <code>{value}</code>
-              </dd>
-            </div>
-          ))}
-        </dl>
+        <Pairs
+          of={[
+            ['Response', id],
+            ['Request', requestId],
+            ['Seed', String(body.seed ?? 'none')],
+            ['System fingerprint', fingerprint],
+            ['Model', String(body.model)],
+            ['Dialect', dialect ?? 'own dialect'],
+            ['Time', new Date(at).toISOString()],
+          ]}
+        />
         <CodeBlock code={JSON.stringify(body, null, 2)} />
         <Repeat run={run} />
       </div>
@@ -60,7 +53,7 @@ function Repeat({ run }: Pick<RunDialogProps, 'run'>) {
       (again) => verdictOf(run, again),
       (thrown: unknown) => {
         if (signal.aborted) return 'Stopped.';
-        return thrown instanceof RequestFailure ? reasonOf(thrown) || 'Enter a key first.' : String(thrown);
+        return reasonOf(failureFrom(thrown)) || 'Enter a key first.';
       },
     );
     isRunning.value = false;

@@ -1,5 +1,5 @@
-import './run-here.css';
 import { type Signal, signal, useSignal } from '@preact/signals';
+import { Bar } from '../controls/bar.tsx';
 import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { type Session, useSession } from '../store/session.ts';
@@ -149,7 +149,7 @@ function State({ opening, open, cancel }: StateProps) {
             {total > 0 && ` of ${inMegabytes(total)}`}
           </p>
         )}
-        <progress aria-label="Download" max={total || 1} value={loaded} />
+        <Bar label="Download" value={loaded} max={total || 1} />
         <Button text="Cancel" onClick={cancel} />
       </div>
     );

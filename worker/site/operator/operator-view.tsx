@@ -1,5 +1,5 @@
+import type { OwnKey } from '../account/api-objects.ts';
 import { KeyView, type Section } from '../account/key-view.tsx';
-import type { OwnKey } from '../account/own-key.ts';
 import { AuditSection } from './audit/audit-section.tsx';
 import { NowSection } from './now/now-section.tsx';
 import { PlansSection } from './plans/plans-section.tsx';

@@ -4,7 +4,7 @@ import { useMemo } from 'preact/hooks';
 import type { WholeChoice } from '../api/whole-choices.ts';
 import { Button } from '../controls/button.tsx';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
-import { jointLogprob } from '../tokens/probability.ts';
+import { decimal, jointLogprob } from '../tokens/probability.ts';
 import { TokenList } from '../tokens/token-list.tsx';
 import { type OfferedChoices, takenOf } from './choices.ts';
 import { takeChoice, usePlayground } from './playground-state.ts';
@@ -15,7 +15,7 @@ export function ChoicesPanel({ offered }: { readonly offered: OfferedChoices }) 
   const { choices, content, isRunning } = state;
   const taken = takenOf(offered, content.value.text);
   return (
-    <section class="choices" aria-labelledby="choices-heading">
+    <section class="choices framed" aria-labelledby="choices-heading">
       <div class="row">
         <h2 id="choices-heading">Choices</h2>
         <p class="quiet" role="status">
@@ -72,7 +72,7 @@ function ChoiceCard({ choice, index, isTaken, canTake }: CardProps) {
         />
         <span class="quiet">
           {tokens.length} tokens
-          {sum !== null && ` · log-likelihood ${sum.toFixed(1).replace('-', '−')}`}
+          {sum !== null && ` · log-likelihood ${decimal(sum)}`}
           {finishReason !== null && ` · ${finishReason}`}
         </span>
       </div>

@@ -1,5 +1,6 @@
 import { Button } from '../controls/button.tsx';
 import { Segments } from '../controls/segments.tsx';
+import { Switch } from '../controls/switch.tsx';
 import { type TokenDisplay, useSession } from '../store/session.ts';
 import { TINT_LEVELS } from '../tokens/probability.ts';
 import { score, toggleMark, usePlayground } from './playground-state.ts';
@@ -28,22 +29,13 @@ export function DisplayBar() {
         options={TINTS}
         onChange={(value) => set({ tint: value })}
       />
-      <label class="switch">
-        <input
-          type="checkbox"
-          checked={whiteSpace}
-          onChange={(event) => set({ whiteSpace: event.currentTarget.checked })}
-        />
-        White space
-      </label>
-      <label class="switch" title="Sends the prompt as token ids">
-        <input
-          type="checkbox"
-          checked={ids.isOn.value}
-          onChange={(event) => (ids.isOn.value = event.currentTarget.checked)}
-        />
-        Token ids
-      </label>
+      <Switch text="White space" value={whiteSpace} onChange={(shows) => set({ whiteSpace: shows })} />
+      <Switch
+        text="Token ids"
+        title="Sends the prompt as token ids"
+        value={ids.isOn.value}
+        onChange={(sends) => (ids.isOn.value = sends)}
+      />
       <div class="row">
         <Button
           class="plain"

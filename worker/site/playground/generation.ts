@@ -6,7 +6,7 @@ import {
   streamCompletion,
   type Usage,
 } from '../api/completion-stream.ts';
-import { RequestFailure } from '../api/request-failure.ts';
+import { failureFrom, type RequestFailure } from '../api/request-failure.ts';
 
 export type Phase =
   | { readonly name: 'idle' | 'waiting' | 'streaming' | 'stopped' }
@@ -87,9 +87,7 @@ export class Generation {
   }
 
   #failed(thrown: unknown): Phase {
-    const failure =
-      thrown instanceof RequestFailure ? thrown : new RequestFailure('server-error', String(thrown));
-    return { name: 'failed', failure, at: this.#now() };
+    return { name: 'failed', failure: failureFrom(thrown, 'server-error'), at: this.#now() };
   }
 
   async #follow(

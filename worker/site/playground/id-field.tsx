@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useId, useRef } from 'preact/hooks';
-import { RequestFailure, reasonOf } from '../api/request-failure.ts';
+import { failureFrom, reasonOf } from '../api/request-failure.ts';
 import { Button } from '../controls/button.tsx';
 import { type IdText, idsOf, idsOfText, keepIds, readIds, textOfIds } from './id-prompt.ts';
 import { usePlayground } from './playground-state.ts';
@@ -30,8 +30,7 @@ export function IdField() {
       show(encoded);
     } catch (thrown) {
       if (turn !== asked.current) return;
-      const reason = thrown instanceof RequestFailure ? reasonOf(thrown) : String(thrown);
-      fault.value = reason || 'Enter a key first.';
+      fault.value = reasonOf(failureFrom(thrown)) || 'Enter a key first.';
     }
   };
   const readText = () => {

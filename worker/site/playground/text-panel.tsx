@@ -64,7 +64,7 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
   }, [state, inspector]);
   useSignalEffect(() => state.editor.value?.setDisplay(state.session.display.value));
   return (
-    <section class="text-panel" aria-label="Text">
+    <section class="text-panel framed" aria-label="Text">
       <div ref={host} class="text-editor" />
       <DisplayBar />
       {!isLoaded.value && <p class="text-stored">{state.content.peek().text}</p>}

@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import { type Connection, requestJson } from '../api/client.ts';
-import { type FailureKind, RequestFailure, reasonOf } from '../api/request-failure.ts';
+import { type FailureKind, failureFrom, type RequestFailure, reasonOf } from '../api/request-failure.ts';
 import type { ScoreLine } from './score-lines.ts';
 import type { ChoiceScore, LineResult } from './score-results.ts';
 
@@ -110,8 +110,7 @@ export class ScoreRun {
         return;
       } catch (thrown) {
         if (signal.aborted) return;
-        const failure =
-          thrown instanceof RequestFailure ? thrown : new RequestFailure('server-error', String(thrown));
+        const failure = failureFrom(thrown, 'server-error');
         if (WAITS.includes(failure.kind)) this.#pause(failure);
         else if (STOPS.includes(failure.kind)) return this.#fail(failure);
         else return this.#set(index, { line, scores: null, fault: reasonOf(failure) });

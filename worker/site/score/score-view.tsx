@@ -2,6 +2,7 @@ import './score.css';
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { LOCAL_SUFFIX } from '../api/client.ts';
+import { Bar } from '../controls/bar.tsx';
 import { Button } from '../controls/button.tsx';
 import { ModelSelect } from '../controls/connection-selects.tsx';
 import { saveFile } from '../controls/save-file.ts';
@@ -175,7 +176,7 @@ function RunResults({ run }: { readonly run: ScoreRun }) {
   return (
     <div class="stack">
       <div class="row figures">
-        <progress value={done} max={results.length} aria-label="Scored lines" />
+        <Bar label="Scored lines" value={done} max={results.length} />
         <span role="status">
           {done.toLocaleString('en')} of {results.length.toLocaleString('en')} lines
           {failed > 0 && `, ${failed.toLocaleString('en')} failed`}

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
+import { Switch } from '../controls/switch.tsx';
 import { type Access, useSession } from '../store/session.ts';
 import { SharedDialect } from './connection-settings.tsx';
 import { addressOf } from './routes.ts';
@@ -45,14 +46,7 @@ export function KeyDialog({ onClose }: { readonly onClose: () => void }) {
             onInput={(event) => (draft.value = event.currentTarget.value)}
           />
         </label>
-        <label class="switch">
-          <input
-            type="checkbox"
-            checked={keeps.value}
-            onChange={(event) => keep(event.currentTarget.checked)}
-          />
-          Keep the key on this device
-        </label>
+        <Switch text="Keep the key on this device" value={keeps.value} onChange={keep} />
         <div class="stack">
           <span>Dialect</span>
           <SharedDialect />

@@ -2,7 +2,7 @@ import { computed, effect, type ReadonlySignal, type Signal, signal } from '@pre
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { type Connection, type LocalServer, listModels, type Model, requestJson } from '../api/client.ts';
-import { RequestFailure } from '../api/request-failure.ts';
+import { failureFrom, type RequestFailure } from '../api/request-failure.ts';
 import type { TokenizedText } from '../api/whole-choices.ts';
 import { shareKey, takeLeftKey } from './key-handover.ts';
 import { keyOfLink, takeLink } from './page-link.ts';
@@ -158,8 +158,7 @@ async function readAccess(
   try {
     return { state: 'accepted', models: await listModels(connection, signal) };
   } catch (thrown) {
-    const failure =
-      thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown));
+    const failure = failureFrom(thrown);
     // A key that only manages keys may not list models.
     if (failure.status === 403 && (await ownKey) !== null) return { state: 'accepted', models: [] };
     return { state: failure.kind === 'key-refused' ? 'refused' : 'unknown', failure };

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Alternative, PromptToken } from '../api/completion-stream.ts';
 import { hexBytes, isPartial, tokenBytes } from '../api/token-bytes.ts';
+import { Bar } from '../controls/bar.tsx';
 import { percent, probabilityBeside, probabilityOf } from './probability.ts';
 import { TokenName } from './token-name.tsx';
 
@@ -45,7 +46,7 @@ export function Alternatives({ token, onChoose, active }: AlternativesProps) {
         {token.alternatives.length > 0 && (
           <li class="alternative quiet">
             <span>all others</span>
-            <meter value={others} aria-hidden="true" />
+            <Bar value={others} />
             <span>{percent(Math.log(others))}</span>
           </li>
         )}
@@ -69,7 +70,7 @@ function AlternativeRow({ alternative, number, chosen, active, onChoose }: RowPr
       <code>
         <TokenName name={name} whiteSpace />
       </code>
-      <meter value={probabilityOf(logprob)} aria-hidden="true" />
+      <Bar value={probabilityOf(logprob)} />
       <span>{percent(logprob)}</span>
       <span class="quiet bytes">{hexBytes(tokenBytes(name))}</span>
       <span class="quiet id">{id !== null && `id ${id}`}</span>

@@ -31,6 +31,9 @@ export function percent(logprob: number): string {
   return value < 1e-6 ? '< 0.000001 %' : `${value.toPrecision(2)} %`;
 }
 
+/** Returns a number with a true minus sign. */
+export const decimal = (value: number, digits = 1): string => value.toFixed(digits).replace('-', '−');
+
 /** Returns the mean logprob of the tokens that have one; null without any. */
 export function meanLogprob(tokens: readonly { readonly logprob: number | null }[]): number | null {
   const scored = tokens.filter(({ logprob }) => logprob !== null);

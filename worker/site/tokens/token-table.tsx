@@ -5,7 +5,7 @@ import { Dialog } from '../controls/dialog.tsx';
 import { saveFile } from '../controls/save-file.ts';
 import { type VirtualColumn, VirtualTable } from '../controls/virtual-table.tsx';
 import type { PlacedTokens } from './placed-tokens.ts';
-import { percent } from './probability.ts';
+import { decimal, percent } from './probability.ts';
 import { TokenName } from './token-name.tsx';
 import { type TokenRow, tokenRows, tokensCsv, tokensJson, withoutTokens } from './token-rows.ts';
 
@@ -26,7 +26,7 @@ const COLUMNS: readonly VirtualColumn<TokenRow>[] = [
     title: 'Logprob',
     width: '80px',
     isNumber: true,
-    show: ({ token: { logprob } }) => logprob?.toFixed(3).replace('-', '−') ?? '–',
+    show: ({ token: { logprob } }) => (logprob === null ? '–' : decimal(logprob, 3)),
   },
   {
     title: 'Probability',

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import { type ComponentChild, h } from 'preact';
 import { onTestFinished, vi } from 'vitest';
 import { AccountView } from '../../../../worker/site/account/account-view.tsx';
-import type { OwnKey } from '../../../../worker/site/account/own-key.ts';
+import type { OwnKey } from '../../../../worker/site/account/api-objects.ts';
 import { type Session, SessionContext } from '../../../../worker/site/store/session.ts';
 import { type Rendered, rendered } from '../support/rendered.ts';
 
@@ -32,6 +32,7 @@ export const OWN: OwnKey = {
   models: null,
   expires_at: null,
   allowed_addresses: null,
+  last_used_at: null,
   limits: NO_LIMITS,
   used: NOTHING,
   left: NO_LEFT,
@@ -42,6 +43,7 @@ export const OWN: OwnKey = {
     limits: NO_LIMITS,
     used: NOTHING,
     left: NO_LEFT,
+    wait_for_tokens: false,
     balance_micros: null,
   },
 };

@@ -45,7 +45,7 @@ function shown(...samples: readonly (readonly (readonly string[])[])[]) {
     [
       ...page
         .all('section')
-        .filter(({ attributes }) => attributes.get('class') === 'answer')
+        .filter(({ attributes }) => attributes.get('class') === 'answer framed')
         [index]!.elements(),
     ].filter(({ attributes }) => attributes.get('role') === 'option');
   return { page, options };

@@ -1,64 +1,55 @@
 import { useSignal } from '@preact/signals';
+import { Bar } from '../../controls/bar.tsx';
 import { Button } from '../../controls/button.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { saveFile } from '../../controls/save-file.ts';
-import { askJson, useAccount } from '../account.ts';
+import { useAccount } from '../account.ts';
+import type { BatchObject } from '../api-objects.ts';
 import { ageColumn } from '../columns.tsx';
-import { type Column, DataTable } from '../data-table.tsx';
+import type { Column } from '../data-table.tsx';
 import { ActionButton } from '../form/action-button.tsx';
 import { count } from '../formats.ts';
-import { useResource } from '../resource.ts';
-import { Empty, Loaded } from '../states.tsx';
-import { type BatchObject, type BatchPage, canCancel, FILE_NAME, isRunning } from './batch-object.ts';
-import { NewBatch } from './new-batch.tsx';
+import { PagedTable } from '../paged-table.tsx';
+import type { ServerClock } from '../server-clock.ts';
+import { FILE_NAME, NewBatch } from './new-batch.tsx';
 
 /** Batches that run are read again after this time. */
 const READ_MS = 3_000;
-const PAGE = 100;
+
+const ENDED: readonly string[] = ['failed', 'completed', 'expired', 'cancelled'];
+const isRunning = ({ status }: BatchObject): boolean => !ENDED.includes(status);
+/** Whether the server can still cancel it. */
+const canCancel = ({ status }: BatchObject): boolean => ['validating', 'in_progress'].includes(status);
+
+interface BatchPage {
+  readonly data: readonly BatchObject[];
+  readonly has_more: boolean;
+}
 
 /** The batches of the account: a new one, their progress, and their results. */
 export function BatchesSection() {
-  const account = useAccount();
-  const pages = useSignal(1);
+  const { clock } = useAccount();
+  const version = useSignal(0);
   const cancelled = useSignal<BatchObject | null>(null);
-  const batches = useResource(
-    async (signal) => {
-      const data: BatchObject[] = [];
-      let hasMore = true;
-      for (let at = 0; at < pages.peek() && hasMore; at += 1) {
-        const after = data.at(-1)?.id;
-        const query = new URLSearchParams({ limit: String(PAGE), ...(after !== undefined && { after }) });
-        const page = await askJson<BatchPage>(account, `/v1/batches?${query}`, { signal });
-        data.push(...page.data);
-        hasMore = page.has_more;
-      }
-      return { data, hasMore };
-    },
-    String(pages.value),
-    ({ data }) => (data.some(isRunning) ? READ_MS : null),
-  );
   return (
     <>
       <h2>Batches</h2>
-      <NewBatch onCreated={batches.reload} />
-      <Loaded of={batches}>
-        {({ data, hasMore }) =>
-          data.length === 0 ? (
-            <Empty title="No batches">A batch runs the requests of a file when there is room.</Empty>
-          ) : (
-            <>
-              <BatchTable batches={data} onCancel={(batch) => (cancelled.value = batch)} />
-              {hasMore && <Button text="Show older ones" onClick={() => (pages.value += 1)} />}
-            </>
-          )
-        }
-      </Loaded>
+      <NewBatch onCreated={() => (version.value += 1)} />
+      <PagedTable<BatchObject, BatchPage>
+        caption="Batches"
+        columns={columnsOf(clock, (batch) => (cancelled.value = batch))}
+        path="/v1/batches"
+        nextOf={({ data, has_more }) => (has_more ? data.at(-1)!.id : null)}
+        refreshMs={({ data }) => (data.some(isRunning) ? READ_MS : null)}
+        version={version.value}
+        empty={['No batches', 'A batch runs the requests of a file when there is room.']}
+      />
       {cancelled.value && (
         <CancelBatch
           of={cancelled.value}
           onDone={(changed) => {
             cancelled.value = null;
-            if (changed) batches.reload();
+            if (changed) version.value += 1;
           }}
         />
       )}
@@ -66,41 +57,37 @@ export function BatchesSection() {
   );
 }
 
-interface BatchTableProps {
-  readonly batches: readonly BatchObject[];
-  readonly onCancel: (batch: BatchObject) => void;
-}
+const nameOf = ({ metadata, id }: BatchObject): string => metadata?.[FILE_NAME] ?? id;
 
-function BatchTable({ batches, onCancel }: BatchTableProps) {
-  const now = useAccount().clock.now() / 1000;
-  const columns: readonly Column<BatchObject>[] = [
-    {
-      title: 'Batch',
-      of: ({ metadata, id }) => metadata?.[FILE_NAME] ?? id,
-      show: ({ metadata, id }) => (
-        <span class="batch-name">
-          <bdi>{metadata?.[FILE_NAME]}</bdi>
-          <code>{id}</code>
-        </span>
-      ),
-    },
-    { title: 'State', of: ({ status }) => status, show: (batch) => <BatchState of={batch} /> },
-    ageColumn(now),
-    {
-      title: 'Files',
-      of: ({ request_counts }) => request_counts.completed,
-      show: (batch) => <BatchActions of={batch} onCancel={onCancel} />,
-    },
-  ];
-  return <DataTable caption="Batches" columns={columns} rows={batches} idOf={({ id }) => id} />;
-}
+const columnsOf = (
+  clock: ServerClock,
+  onCancel: (batch: BatchObject) => void,
+): readonly Column<BatchObject>[] => [
+  {
+    title: 'Batch',
+    of: nameOf,
+    show: ({ metadata, id }) => (
+      <span class="batch-name">
+        <bdi>{metadata?.[FILE_NAME]}</bdi>
+        <code>{id}</code>
+      </span>
+    ),
+  },
+  { title: 'State', of: ({ status }) => status, show: (batch) => <BatchState of={batch} /> },
+  ageColumn(clock),
+  {
+    title: 'Files',
+    of: ({ request_counts }) => request_counts.completed,
+    show: (batch) => <BatchActions of={batch} onCancel={onCancel} />,
+  },
+];
 
 function BatchState({ of: batch }: { readonly of: BatchObject }) {
   const { status, errors, request_counts: counts } = batch;
   const done = counts.completed + counts.failed;
   const fault = errors?.data[0];
   return (
-    <div class="batch-state">
+    <div class="batch-name">
       <span>
         {status.replace('_', ' ')}{' '}
         {counts.total > 0 && (
@@ -111,7 +98,7 @@ function BatchState({ of: batch }: { readonly of: BatchObject }) {
         )}
       </span>
       {isRunning(batch) && counts.total > 0 && (
-        <progress max={counts.total} value={done} aria-label="Lines that are done" />
+        <Bar label="Lines that are done" value={done} max={counts.total} />
       )}
       {fault && (
         <span class="error-text">
@@ -166,8 +153,8 @@ function CancelBatch({ of: batch, onDone }: CancelBatchProps) {
     <Dialog title="Cancel a batch" onClose={() => onDone(false)}>
       <div class="stack">
         <p>
-          <bdi>{batch.metadata?.[FILE_NAME] ?? batch.id}</bdi>: lines that run are finished, and all results
-          are kept. The other lines do not run.
+          <bdi>{nameOf(batch)}</bdi>: lines that run are finished, and all results are kept. The other lines
+          do not run.
         </p>
         <div class="row">
           <Button text="Let it run" onClick={() => onDone(false)} />

@@ -73,7 +73,9 @@ function sendPart(
       if (status === 0) throw noResponse(statusText || 'the connection broke');
       const retry = request.getResponseHeader('retry-after');
       const headers = retry === null ? undefined : { 'retry-after': retry };
-      throw await failureOf(new Response(responseText, { status, ...(headers && { headers }) }));
+      const failure = await failureOf(new Response(responseText, { status, ...(headers && { headers }) }));
+      if (status === 401) account.refusal.value = failure;
+      throw failure;
     };
     request.upload.onprogress = ({ loaded }) => onSent(Math.min(loaded, part.size));
     request.onload = () => {

@@ -1,20 +1,23 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
-import type { RequestFailure } from '../../api/request-failure.ts';
+import { useEffect } from 'preact/hooks';
+import { Bar } from '../../controls/bar.tsx';
 import { Button } from '../../controls/button.tsx';
+import { chooseFile } from '../../controls/choose-file.ts';
 import { Select } from '../../controls/select.tsx';
-import { askJson, useAccount } from '../account.ts';
-import { failureFrom } from '../resource.ts';
+import { useAccount } from '../account.ts';
+import { useAction } from '../resource.ts';
 import { Failure } from '../states.tsx';
-import { type BatchObject, FILE_NAME } from './batch-object.ts';
 import { fileFault, type UploadProgress, uploadFile } from './file-upload.ts';
+
+/** Name of the metadata of a batch that the page has made, with the name of its file. */
+export const FILE_NAME = 'file';
 
 const ENDPOINTS = [
   ['/v1/completions', 'Completions'],
   ['/v1/score', 'Scores'],
 ] as const;
 
-interface Running {
+interface Upload {
   readonly file: File;
   readonly progress: UploadProgress;
   readonly abort: AbortController;
@@ -24,56 +27,45 @@ interface Running {
 export function NewBatch({ onCreated }: { readonly onCreated: () => void }) {
   const account = useAccount();
   const endpoint = useSignal<string>(ENDPOINTS[0][0]);
-  const running = useSignal<Running | null>(null);
+  const upload = useSignal<Upload | null>(null);
   const sent = useSignal(0);
-  const failure = useSignal<RequestFailure | null>(null);
   const fault = useSignal<string | null>(null);
-  const chooser = useRef<HTMLInputElement>(null);
-  useEffect(() => () => running.peek()?.abort.abort(), []);
-
-  const attempt = async (run: Running) => {
-    const abort = new AbortController();
-    running.value = { ...run, abort };
-    failure.value = null;
+  useEffect(() => () => upload.peek()?.abort.abort(), []);
+  const { failure, run } = useAction(async () => {
+    const { file, progress, abort } = upload.peek()!;
+    const { signal } = abort;
     try {
-      const upload = {
-        account,
-        ...run,
-        signal: abort.signal,
-        onSent: (bytes: number) => (sent.value = bytes),
-      };
+      const onSent = (bytes: number) => (sent.value = bytes);
       const body = {
-        input_file_id: await uploadFile(upload),
+        input_file_id: await uploadFile({ account, file, progress, signal, onSent }),
         endpoint: endpoint.peek(),
         completion_window: '24h',
-        metadata: { [FILE_NAME]: run.file.name },
+        metadata: { [FILE_NAME]: file.name },
       };
-      await askJson<BatchObject>(account, '/v1/batches', { body, signal: abort.signal });
-      running.value = null;
-      onCreated();
+      await account.ask('/v1/batches', { body, signal });
     } catch (thrown) {
-      if (abort.signal.aborted) return;
-      failure.value = failureFrom(thrown);
-      if (failure.value.status === 401) account.refusal.value = failure.value;
+      if (signal.aborted) return;
+      throw thrown;
     }
-  };
-  const choose = (file: File | undefined) => {
-    if (file === undefined) return;
+    upload.value = null;
+    onCreated();
+  });
+  const choose = async () => {
+    const file = await chooseFile('.jsonl,.ndjson,application/jsonl');
+    if (file === null) return;
     fault.value = fileFault(file);
-    failure.value = null;
     if (fault.value !== null) return;
     sent.value = 0;
-    void attempt({ file, progress: { id: null, parts: [] }, abort: new AbortController() });
+    upload.value = { file, progress: { id: null, parts: [] }, abort: new AbortController() };
+    run();
   };
-  const giveUp = ({ abort, progress }: Running) => {
+  const giveUp = ({ abort, progress: { id } }: Upload) => {
     abort.abort(new DOMException('The upload was given up.', 'AbortError'));
-    running.value = null;
-    failure.value = null;
+    upload.value = null;
     // The server forgets it after an hour in any case.
-    if (progress.id !== null)
-      account.ask(`/v1/uploads/${progress.id}/cancel`, { method: 'POST' }).catch(() => undefined);
+    if (id !== null) account.ask(`/v1/uploads/${id}/cancel`, { method: 'POST' }).catch(() => undefined);
   };
-  const current = running.value;
+  const current = upload.value;
   return (
     <section class="panel" aria-label="New batch">
       {current === null ? (
@@ -84,47 +76,34 @@ export function NewBatch({ onCreated }: { readonly onCreated: () => void }) {
             options={ENDPOINTS}
             onChange={(chosen) => (endpoint.value = chosen)}
           />
-          <input
-            ref={chooser}
-            type="file"
-            hidden
-            accept=".jsonl,.ndjson,application/jsonl"
-            onChange={({ currentTarget }) => {
-              choose(currentTarget.files?.[0]);
-              // The same file may be chosen again.
-              currentTarget.value = '';
-            }}
-          />
-          <Button class="primary" icon="plus" text="Run a file…" onClick={() => chooser.current?.click()} />
+          <Button class="primary" icon="plus" text="Run a file…" onClick={() => void choose()} />
           <span class="quiet">
             JSON Lines, at most 200 MiB: <a href="/docs/guides/batches#input">their form</a>
           </span>
         </div>
       ) : (
-        <Progress of={current} sent={sent.value} isBroken={failure.value !== null} onGiveUp={giveUp} />
+        <Progress of={current} sent={sent.value} isBroken={failure !== null} onGiveUp={giveUp} />
       )}
       {fault.value !== null && (
         <p class="error-text" role="alert">
           {fault.value}
         </p>
       )}
-      {failure.value !== null && current !== null && (
-        <Failure failure={failure.value} onRetry={() => void attempt(current)} />
-      )}
+      {failure !== null && current !== null && <Failure failure={failure} onRetry={run} />}
     </section>
   );
 }
 
 interface ProgressProps {
-  readonly of: Running;
+  readonly of: Upload;
   /** Bytes. */
   readonly sent: number;
   readonly isBroken: boolean;
-  readonly onGiveUp: (running: Running) => void;
+  readonly onGiveUp: (upload: Upload) => void;
 }
 
-function Progress({ of: running, sent, isBroken, onGiveUp }: ProgressProps) {
-  const { file } = running;
+function Progress({ of: upload, sent, isBroken, onGiveUp }: ProgressProps) {
+  const { file } = upload;
   const percent = Math.floor((100 * sent) / file.size);
   return (
     <div class="stack">
@@ -134,9 +113,9 @@ function Progress({ of: running, sent, isBroken, onGiveUp }: ProgressProps) {
           {isBroken ? `stopped at ${percent} %` : percent < 100 ? `${percent} % sent` : 'is being checked'}
         </span>
       </p>
-      <progress max={file.size} value={sent} aria-label="Upload" />
+      <Bar label="Upload" value={sent} max={file.size} />
       <div class="row">
-        <Button text="Give up" onClick={() => onGiveUp(running)} />
+        <Button text="Give up" onClick={() => onGiveUp(upload)} />
       </div>
     </div>
   );

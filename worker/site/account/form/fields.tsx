@@ -1,29 +1,18 @@
-import { type ChoiceProps, Select } from '../../controls/select.tsx';
+import { useId } from 'preact/hooks';
+import { Select } from '../../controls/select.tsx';
+import { Switch } from '../../controls/switch.tsx';
+import {
+  type FormField,
+  type FormPart,
+  type InputAttributes,
+  type InputType,
+  kindOf,
+  type Texts,
+} from './form-fields.ts';
 
 interface Named {
   readonly title: string;
-  /** Unit, and what an empty field means. */
-  readonly hint?: string;
-}
-
-interface FieldProps extends Named {
-  readonly type?: 'date' | 'datetime-local' | 'number' | 'search' | 'text';
-  readonly required?: boolean;
-  readonly min?: number;
-  readonly max?: number;
-  readonly step?: 'any' | 1;
-  readonly inputMode?: 'decimal';
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly placeholder?: string;
-  readonly list?: string;
-  readonly dir?: 'auto';
-  readonly autocomplete?: 'off';
-  readonly spellcheck?: boolean;
-  /** Whether it takes the room beside others. */
-  readonly grows?: boolean;
-  readonly value: string;
-  readonly onInput: (text: string) => void;
+  readonly hint?: string | undefined;
 }
 
 const Title = ({ title, hint }: Named) => (
@@ -33,60 +22,104 @@ const Title = ({ title, hint }: Named) => (
   </span>
 );
 
-/** A field of one line with its name. */
-export const Field = ({ title, hint, grows = false, onInput, ...input }: FieldProps) => (
-  <label class={`field labelled ${grows ? 'grows' : ''}`}>
-    <Title title={title} {...(hint !== undefined && { hint })} />
-    <input {...input} onInput={(event) => onInput(event.currentTarget.value)} />
-  </label>
-);
-
-/** The name of a record for people. */
-export const NameField = (props: Pick<FieldProps, 'value' | 'onInput'>) => (
-  <Field title="Name" required maxLength={200} dir="auto" {...props} />
-);
-
-interface LinesProps extends Named {
-  readonly rows?: number;
+interface FieldProps extends Named, InputAttributes {
+  readonly type?: InputType;
+  /** Id of the texts that are offered. */
+  readonly list?: string;
   readonly value: string;
   readonly onInput: (text: string) => void;
 }
 
-/** A field of several lines with its name. */
-export const Lines = ({ title, hint, rows = 3, value, onInput }: LinesProps) => (
-  <label class="field labelled">
-    <Title title={title} {...(hint !== undefined && { hint })} />
-    <textarea
-      rows={rows}
-      spellcheck={false}
-      value={value}
-      onInput={(event) => onInput(event.currentTarget.value)}
-    />
+/** A field of one line with its name. */
+export const Field = ({ title, hint, grows = false, onInput, ...input }: FieldProps) => (
+  <label class={`field labelled ${grows ? 'grows' : ''}`}>
+    <Title title={title} hint={hint} />
+    <input {...input} onInput={(event) => onInput(event.currentTarget.value)} />
   </label>
 );
 
-interface ChoiceFieldProps extends Omit<ChoiceProps<string>, 'label' | 'onChange'> {
-  readonly title: string;
-  readonly onInput: (value: string) => void;
+interface ControlProps {
+  readonly field: FormField;
+  readonly value: string;
+  readonly onInput: (text: string) => void;
 }
 
-/** A choice with its name above it. */
-export const Choice = ({ title, onInput, ...props }: ChoiceFieldProps) => (
-  <div class="labelled">
-    <span>{title}</span>
-    <Select label={title} onChange={onInput} {...props} />
-  </div>
-);
-
-interface FlagProps {
-  readonly title: string;
-  readonly value: boolean;
-  readonly onInput: (value: boolean) => void;
+function Control({ field, value, onInput }: ControlProps) {
+  const { title, hint, options = [], suggested, input } = field;
+  const list = useId();
+  const { control, type } = kindOf(field);
+  if (control === 'flag')
+    return <Switch text={title} value={value !== ''} onChange={(on) => onInput(on ? 'true' : '')} />;
+  if (control === 'choice')
+    return (
+      <div class="labelled">
+        <span>{title}</span>
+        <Select label={title} options={options} value={value} onChange={onInput} />
+      </div>
+    );
+  if (control === 'lines')
+    return (
+      <label class="field labelled">
+        <Title title={title} hint={hint} />
+        <textarea
+          rows={3}
+          spellcheck={false}
+          {...input}
+          value={value}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      </label>
+    );
+  const number = type === 'number' && ({ step: 'any', inputMode: 'decimal' } as const);
+  return (
+    <>
+      <Field
+        {...{ title, hint, value, onInput }}
+        {...(type && { type })}
+        {...number}
+        {...input}
+        {...(suggested && { list })}
+      />
+      {suggested && (
+        <datalist id={list}>
+          {suggested.map((text) => (
+            <option key={text} value={text} />
+          ))}
+        </datalist>
+      )}
+    </>
+  );
 }
 
-export const Flag = ({ title, value, onInput }: FlagProps) => (
-  <label class="switch">
-    <input type="checkbox" checked={value} onChange={(event) => onInput(event.currentTarget.checked)} />
-    {title}
-  </label>
+interface FieldsProps {
+  readonly parts: readonly FormPart[];
+  readonly texts: Texts;
+  readonly onInput: (name: string, text: string) => void;
+}
+
+/** The fields of a form, and those that are folded. */
+export const Fields = ({ parts, texts, onInput }: FieldsProps) => (
+  <>
+    {parts.map((part) => {
+      if (!('fields' in part)) {
+        const { name } = part;
+        return (
+          <Control key={name} field={part} value={texts[name]!} onInput={(text) => onInput(name, text)} />
+        );
+      }
+      const { summary, fields, isCounted } = part;
+      const set = fields.filter(({ name }) => texts[name] !== '').length;
+      return (
+        <details key={summary}>
+          <summary>
+            {summary}
+            {isCounted && <span class="quiet"> {set === 0 ? 'none of its own' : `${set} set`}</span>}
+          </summary>
+          <div class="folded">
+            <Fields parts={fields} texts={texts} onInput={onInput} />
+          </div>
+        </details>
+      );
+    })}
+  </>
 );

@@ -1,24 +1,4 @@
-import { changedFields, changedLimits, type LimitTexts, limitTexts } from '../form/limit-fields.tsx';
-import { lines, pairLines, pairs } from '../form/pairs.ts';
-import type { OwnKey } from '../own-key.ts';
-
-/** A key of the account, as far as it is shown. Times are Unix seconds. */
-export interface KeyObject {
-  readonly id: string;
-  readonly name: string;
-  readonly scopes: readonly string[];
-  /** Null = all. */
-  readonly models: readonly string[] | null;
-  readonly limits: Readonly<Record<string, number | null>>;
-  readonly created_at: number;
-  readonly expires_at: number | null;
-  readonly allowed_addresses: readonly string[] | null;
-  readonly last_used_at: number | null;
-  readonly metadata: Readonly<Record<string, string>> | null;
-  readonly disabled: boolean;
-  readonly revoked_at: number | null;
-  readonly replaced_by: string | null;
-}
+import type { KeyObject, OwnKey } from '../api-objects.ts';
 
 /** The time at which a key ends; null = never. */
 export const endOf = ({ revoked_at, expires_at }: KeyObject): number | null =>
@@ -64,56 +44,5 @@ export function rightsOf(key: KeyObject, own: OwnKey, now: number): KeyRights {
     change: isOpen && isWithin && key.id !== own.id,
     rotate: isOpen && isWithin && key.replaced_by === null,
     end: isOpen && key.id !== own.id,
-  };
-}
-
-/** What the form of a key has in its fields. */
-export interface KeyDraft {
-  readonly name: string;
-  readonly scopes: string;
-  /** One per line; none = all. */
-  readonly models: string;
-  /** UTC, as YYYY-MM-DDTHH:MM; '' = never. */
-  readonly expires: string;
-  /** One per line; none = all. */
-  readonly networks: string;
-  /** `name: value` per line; unusual pairs in JSON. */
-  readonly metadata: string;
-  readonly limits: LimitTexts;
-}
-
-/** Returns the fields of a key; those of a new one if it is null. */
-export const draftOf = (key: KeyObject | null): KeyDraft => ({
-  name: key?.name ?? '',
-  scopes: key?.scopes.join(',') ?? 'completions,models',
-  models: key?.models?.join('\n') ?? '',
-  expires: key?.expires_at == null ? '' : new Date(key.expires_at * 1000).toISOString().slice(0, 16),
-  networks: key?.allowed_addresses?.join('\n') ?? '',
-  metadata: pairLines(key?.metadata ?? {}),
-  limits: limitTexts(key?.limits ?? {}),
-});
-
-/** Returns the settings of a key that the fields say. */
-const settingsOf = (draft: KeyDraft) => ({
-  name: draft.name,
-  models: lines(draft.models),
-  expires_at: draft.expires === '' ? null : Date.parse(`${draft.expires}Z`) / 1000,
-  allowed_addresses: lines(draft.networks),
-  metadata: pairs(draft.metadata),
-});
-
-/** Returns the body that makes a key of the fields. */
-export const newKeyBody = (draft: KeyDraft) => ({
-  ...settingsOf(draft),
-  scopes: draft.scopes.split(','),
-  limits: changedLimits(draft.limits, {}, null),
-});
-
-/** Returns the settings that the fields change; what was not touched is not sent. */
-export function keyPatch(draft: KeyDraft, before: KeyDraft): Record<string, unknown> {
-  const limits = changedLimits(draft.limits, before.limits, null);
-  return {
-    ...changedFields(settingsOf(draft), settingsOf(before)),
-    ...(Object.keys(limits).length > 0 && { limits }),
   };
 }

@@ -1,27 +1,39 @@
 import { useSignal } from '@preact/signals';
-import { askAll, useAccount, useOwnKey } from '../account.ts';
+import { Dialog } from '../../controls/dialog.tsx';
+import { Pairs } from '../../controls/pairs.tsx';
+import { Switch } from '../../controls/switch.tsx';
+import { type Account, askJson, useAccount, useOwnKey } from '../account.ts';
+import type { KeyObject, MadeKey } from '../api-objects.ts';
 import { ageColumn, codeColumn, nameColumn } from '../columns.tsx';
 import type { Column } from '../data-table.tsx';
-import { Flag } from '../form/fields.tsx';
+import { Form } from '../form/form.tsx';
 import { dateText, dayOf, dayText, relative } from '../formats.ts';
+import type { Done } from '../record-dialog.tsx';
 import { Records } from '../records.tsx';
-import { useResource } from '../resource.ts';
-import { KeyDialogs } from './key-dialogs.tsx';
-import { endOf, type KeyObject, stateOf } from './key-object.ts';
+import { useList } from '../resource.ts';
+import type { ServerClock } from '../server-clock.ts';
+import { keyFields, overlapFields, overlapSeconds } from './key-fields.ts';
+import { endOf, rightsOf, stateOf } from './key-object.ts';
+
+const PATH = '/v1/keys';
+
+/** The page shows a new key until it is stored. */
+const showMade = ({ made }: Account, key: MadeKey) => (made.value = [key, ...made.value]);
 
 /** The keys of the account, for a key that manages them. */
 export function KeysSection() {
   const account = useAccount();
   const own = useOwnKey();
   const showsEnded = useSignal(false);
-  const keys = useResource((signal) => askAll<KeyObject>(account, '/v1/keys', signal), '');
   const now = account.clock.now() / 1000;
   return (
-    <Records
+    <Records<KeyObject>
       title="Keys"
-      of={keys}
+      noun="key"
+      path={PATH}
+      of={useList(PATH)}
       create="Create a key"
-      columnsOf={(onOpen) => columnsOf(own.id, now, onOpen)}
+      columnsOf={(onOpen) => columnsOf(own.id, account.clock, onOpen)}
       sortedBy="Created"
       isListed={(key) => showsEnded.value || stateOf(key, now) !== 'ended'}
       search={{
@@ -29,28 +41,87 @@ export function KeysSection() {
         hint: 'name or id',
         empty: ['The account has no keys yet.', 'No key is like this.'],
       }}
-      dialog={(props) => <KeyDialogs {...props} />}
+      about={(key) => <Facts of={key} />}
+      actionsOf={(key) => {
+        const rights = rightsOf(key, own, now);
+        return [
+          rights.rotate && { text: 'Rotate…', dialog: (onDone) => <RotateKey of={key} onDone={onDone} /> },
+          (key.disabled ? rights.change : rights.end) && {
+            text: key.disabled ? 'Enable' : 'Disable',
+            request: { method: 'PATCH', body: { disabled: !key.disabled } },
+          },
+          rights.end && {
+            text: 'Delete…',
+            isDanger: true,
+            request: { method: 'DELETE' },
+            consequence: 'ends at once, with its open streams, and cannot be enabled again. Its usage stays.',
+          },
+        ];
+      }}
+      partsOf={(key) =>
+        key === null || rightsOf(key, own, now).change ? () => keyFields(own, key === null) : null
+      }
+      onMade={(key) => showMade(account, key as MadeKey)}
     >
-      <Flag
-        title="Show ended keys"
+      <Switch
+        text="Show ended keys"
         value={showsEnded.value}
-        onInput={(shows) => (showsEnded.value = shows)}
+        onChange={(shows) => (showsEnded.value = shows)}
       />
     </Records>
   );
 }
 
+function Facts({ of: key }: { readonly of: KeyObject }) {
+  const at = (seconds: number | null) => (seconds === null ? null : dateText(seconds));
+  return (
+    <Pairs
+      of={[
+        ['Id', key.id],
+        ['For', key.scopes.join(', ')],
+        ['Created', dateText(key.created_at)],
+        ['Last used on the day', at(key.last_used_at)],
+        ['Ends', at(key.expires_at)],
+        ['Revoked', at(key.revoked_at)],
+        ['Replaced by', key.replaced_by],
+      ]}
+    />
+  );
+}
+
+function RotateKey({ of: key, onDone }: { readonly of: KeyObject; readonly onDone: Done }) {
+  const account = useAccount();
+  return (
+    <Dialog title="Rotate a key" onClose={() => onDone(false)}>
+      <Form
+        action="Rotate"
+        partsOf={overlapFields}
+        onSend={async (_, texts) => {
+          const body = { overlap_seconds: overlapSeconds(texts) };
+          showMade(account, await askJson(account, `${PATH}/${key.id}/rotate`, { body }));
+          onDone(true);
+        }}
+      >
+        <p>
+          A new key takes the place of <bdi>{key.name}</bdi>, with the same settings. The old one works until
+          the overlap ends: at most 30 days, and 0 ends it at once.
+        </p>
+      </Form>
+    </Dialog>
+  );
+}
+
 const columnsOf = (
   ownId: string,
-  now: number,
+  clock: ServerClock,
   onOpen: (key: KeyObject) => void,
 ): readonly Column<KeyObject>[] => [
-  nameColumn(
-    ({ name }) => name,
-    onOpen,
-    ({ id }) => id === ownId && <span class="quiet"> this key</span>,
-  ),
-  { title: 'State', of: (key) => stateOf(key, now), show: (key) => <State of={key} now={now} /> },
+  nameColumn(onOpen, ({ id }) => id === ownId && <span class="quiet"> this key</span>),
+  {
+    title: 'State',
+    of: (key) => stateOf(key, clock.now() / 1000),
+    show: (key) => <State of={key} now={clock.now() / 1000} />,
+  },
   { title: 'For', of: ({ scopes }) => scopes.join(', ') },
   {
     title: 'Last used',
@@ -58,7 +129,7 @@ const columnsOf = (
     show: ({ last_used_at: day }) => (day === null ? 'never' : dayText(dayOf(day * 1000))),
     isNumber: true,
   },
-  ageColumn(now),
+  ageColumn(clock),
   codeColumn('Id', ({ id }) => id),
 ];
 

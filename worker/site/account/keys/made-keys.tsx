@@ -1,7 +1,8 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { Button } from '../../controls/button.tsx';
 import { CodeBlock } from '../../copy/code-block.tsx';
-import { type MadeKey, useAccount } from '../account.ts';
+import { useAccount } from '../account.ts';
+import type { MadeKey } from '../api-objects.ts';
 
 /** New keys, in all sections until the visitor has stored them: no other answer shows them again. */
 export function MadeKeys() {

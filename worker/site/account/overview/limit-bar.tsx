@@ -1,5 +1,6 @@
+import { Bar } from '../../controls/bar.tsx';
+import type { LimitHolder } from '../api-objects.ts';
 import { amount, limitName } from '../formats.ts';
-import type { LimitHolder } from '../own-key.ts';
 
 interface LimitBarProps {
   readonly of: LimitHolder;
@@ -21,11 +22,12 @@ export function LimitBar({ of: { limits, used, left }, limit, owner }: LimitBarP
   const rest = left[limit] ?? Math.max(0, most - spent);
   return (
     <div class={`limit-bar ${rest === 0 ? 'full' : ''}`}>
-      <meter
-        max={most}
+      <Bar
+        role="meter"
+        label={`${limitName(limit)} of ${owner}`}
         value={Math.min(spent, most)}
-        aria-label={`${limitName(limit)} of ${owner}`}
-        aria-valuetext={`${shown(spent)} of ${shown(most)} used`}
+        max={most}
+        text={`${shown(spent)} of ${shown(most)} used`}
       />
       <span>
         <strong>{shown(rest)} left</strong>{' '}

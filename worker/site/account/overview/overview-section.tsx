@@ -1,4 +1,6 @@
+import { Pairs } from '../../controls/pairs.tsx';
 import { useOwnKey } from '../account.ts';
+import type { LimitAlert, LimitHolder, OwnKey } from '../api-objects.ts';
 import { type Column, DataTable } from '../data-table.tsx';
 import {
   amount,
@@ -11,8 +13,6 @@ import {
   relative,
   secondsToReset,
 } from '../formats.ts';
-import type { LimitAlert, LimitHolder, OwnKey } from '../own-key.ts';
-import { Pairs } from '../pairs-list.tsx';
 import { type Resource, useServerNow } from '../resource.ts';
 import { Empty } from '../states.tsx';
 import { LimitBar } from './limit-bar.tsx';
@@ -45,13 +45,12 @@ function Facts({ own, now }: { readonly own: OwnKey; readonly now: number }) {
   const { balance_micros: balance } = tenant;
   const ends = (at: number) => (
     <>
-      {relative(at, now)}
-      <span class="quiet">{dateText(at)}</span>
+      {relative(at, now)} <span class="quiet">{dateText(at)}</span>
     </>
   );
   return (
     <Pairs
-      class="facts"
+      class="panel pairs"
       of={[
         ['Balance', balance === null ? null : <span class="large">{money(balance)}</span>],
         ['This key ends', end === null ? 'Never' : ends(end)],
@@ -74,7 +73,7 @@ function Counted({ own, now }: { readonly own: OwnKey; readonly now: number }) {
   return (
     <div class="limits">
       {shown.map((limit) => (
-        <section key={limit} aria-label={limitName(limit)}>
+        <section key={limit} class="panel" aria-label={limitName(limit)}>
           <h3>
             {limitName(limit)}{' '}
             <span class="quiet figures">begins again in {duration(secondsToReset(limit, now) ?? 0)}</span>
@@ -95,10 +94,10 @@ function Counted({ own, now }: { readonly own: OwnKey; readonly now: number }) {
 function OtherLimits({ own }: { readonly own: OwnKey }) {
   const names = Object.keys(own.limits).filter((limit) => !isCounted(limit, own));
   const set = names.filter((limit) => own.limits[limit] != null || own.tenant.limits[limit] != null);
-  const column = (title: string, { limits }: LimitHolder): Column<string> => ({
+  const column = (title: string, { limits }: LimitHolder): Column<{ readonly id: string }> => ({
     title,
-    of: (limit) => limits[limit] ?? null,
-    show: (limit) => (limits[limit] == null ? null : amount(limit, limits[limit])),
+    of: ({ id }) => limits[id] ?? null,
+    show: ({ id }) => (limits[id] == null ? null : amount(id, limits[id])),
     isNumber: true,
   });
   return (
@@ -110,12 +109,11 @@ function OtherLimits({ own }: { readonly own: OwnKey }) {
         <DataTable
           caption="Rates and sizes"
           columns={[
-            { title: 'Limit', of: limitName },
+            { title: 'Limit', of: ({ id }) => limitName(id) },
             column('Account', own.tenant),
             column('This key', own),
           ]}
-          rows={set}
-          idOf={(limit) => limit}
+          rows={set.map((id) => ({ id }))}
         />
       )}
       <p class="quiet">What is left of a minute is in the headers of each completion.</p>
@@ -134,7 +132,7 @@ function Alerts({ alerts, now }: { readonly alerts: readonly LimitAlert[]; reado
           {alerts.map(({ key, limit, period, share_percent, limit_micros, reached_at }) => (
             <li key={`${key} ${limit} ${period} ${share_percent} ${limit_micros}`}>
               <strong>{share_percent} %</strong> of {isMoney(limit) ? limitName(limit) : limit} (
-              {money(limit_micros)}) of {key === null ? 'the account' : 'this key'}
+              {money(limit_micros)}) of {key === null ? 'the account' : 'this key'}{' '}
               <span class="quiet" title={dateText(reached_at)}>
                 {period}, reached {relative(reached_at, now)}
               </span>

@@ -1,36 +1,15 @@
 import { type Signal, useSignal } from '@preact/signals';
-import { Button } from '../../controls/button.tsx';
+import { Pairs } from '../../controls/pairs.tsx';
 import { askJson, useAccount } from '../account.ts';
+import type { RequestRecord } from '../api-objects.ts';
 import { numberColumn, timeColumn } from '../columns.tsx';
 import type { Column } from '../data-table.tsx';
-import { Field } from '../form/fields.tsx';
+import { Form } from '../form/form.tsx';
+import type { FormField } from '../form/form-fields.ts';
 import { count, dateText, milliseconds, money } from '../formats.ts';
 import { PagedTable } from '../paged-table.tsx';
-import { Pairs } from '../pairs-list.tsx';
-import { useAction } from '../resource.ts';
-import { FormFault } from '../states.tsx';
 
 const REFRESH_MS = 10_000;
-
-/** What `GET /v1/requests/{id}` answers, and an item of `GET /v1/requests`. */
-interface RequestRecord {
-  readonly id: string;
-  /** Unix seconds. */
-  readonly created_at: number;
-  readonly key: string;
-  readonly user: string | null;
-  readonly model: string;
-  readonly status: string;
-  readonly error_code: string | null;
-  readonly finish_reasons: readonly string[];
-  readonly prompt_tokens: number;
-  readonly cached_tokens: number;
-  readonly completion_tokens: number;
-  readonly cost_micros: number;
-  readonly price_version: string | null;
-  readonly latency_ms: number;
-  readonly first_token_ms: number | null;
-}
 
 interface RequestPage {
   readonly data: readonly RequestRecord[];
@@ -74,41 +53,30 @@ const columnsOf = (onOpen: (record: RequestRecord) => void): readonly Column<Req
 
 function FindRequest({ found }: { readonly found: Signal<RequestRecord | null> }) {
   const account = useAccount();
-  const id = useSignal('');
-  const { isBusy, failure, run } = useAction(async () => {
-    found.value = null;
-    const path = `/v1/requests/${encodeURIComponent(id.peek().trim())}`;
-    found.value = await askJson<RequestRecord>(account, path);
-  });
   return (
     <>
       <p class="quiet">
         Every answer names its request in the header <code>x-request-id</code>. The record of one that has
         ended says what it used and cost, without its text.
       </p>
-      <form
-        class="row"
-        onSubmit={(event) => {
-          event.preventDefault();
-          run();
+      <Form
+        isRow
+        action="Show"
+        partsOf={() => [REQUEST_ID]}
+        onSend={async (_, { id }) => {
+          found.value = null;
+          found.value = await askJson(account, `/v1/requests/${encodeURIComponent(id!.trim())}`);
         }}
-      >
-        <Field
-          grows
-          title="Request id"
-          required
-          spellcheck={false}
-          autocomplete="off"
-          placeholder="req_…"
-          value={id.value}
-          onInput={(text) => (id.value = text)}
-        />
-        <Button class="primary" text="Show" type="submit" disabled={isBusy} />
-      </form>
-      <FormFault failure={failure} />
+      />
     </>
   );
 }
+
+const REQUEST_ID: FormField = {
+  name: 'id',
+  title: 'Request id',
+  input: { required: true, grows: true, spellcheck: false, autocomplete: 'off', placeholder: 'req_…' },
+};
 
 function statusOf({ status, error_code }: RequestRecord): string {
   return error_code === null ? status : `${status}: ${error_code}`;

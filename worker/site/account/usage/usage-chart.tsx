@@ -63,7 +63,7 @@ export function UsageChart({ unit, labels, values, show }: UsageChartProps) {
         >
           <Columns values={values} most={most} chosen={at} />
         </div>
-        <div class="chart-days quiet" aria-hidden="true">
+        <div class="row spread quiet" aria-hidden="true">
           <span>{labels[0]}</span>
           <span>{labels[last]}</span>
         </div>

@@ -1,5 +1,7 @@
-import { type Account, askJson } from '../account.ts';
+import { type Account, askJson, useAccount } from '../account.ts';
+import type { UsageRow } from '../api-objects.ts';
 import { DAY_S, dayOf } from '../formats.ts';
+import { type Resource, useResource } from '../resource.ts';
 
 /** What the view asks `/v1/usage`. */
 
@@ -19,23 +21,10 @@ export interface UsageFilter {
   readonly user?: string;
 }
 
-export interface UsageSums {
-  readonly requests: number;
-  readonly failed: number;
-  readonly prompt_tokens: number;
-  readonly cached_tokens: number;
-  readonly completion_tokens: number;
-  readonly cost_micros: number;
-}
-
-export interface UsageRow extends UsageSums {
-  readonly day?: string;
-  readonly model?: string;
-  readonly key?: string;
-  /** Hash of the name of an end user. */
-  readonly user?: string;
-  readonly mean_first_token_ms: number | null;
-}
+export type UsageSums = Pick<
+  UsageRow,
+  'requests' | 'failed' | 'prompt_tokens' | 'cached_tokens' | 'completion_tokens' | 'cost_micros'
+>;
 
 export interface Usage {
   readonly data: readonly UsageRow[];
@@ -49,6 +38,13 @@ const MAX_DAYS = 400;
 export const MAX_ROWS = 2_000;
 
 const DAY_MS = DAY_S * 1000;
+
+/** What the view asks for. */
+export interface UsageQuestion {
+  readonly range: UsageRange;
+  readonly filter: UsageFilter;
+  readonly group: UsageGroup;
+}
 
 /** Returns the last `days` days, today included. @param now Unix milliseconds */
 export const lastDays = (days: number, now: number): UsageRange => ({
@@ -70,30 +66,27 @@ export function rangeFault({ from, to }: UsageRange): string | null {
   return days > MAX_DAYS ? `Choose at most ${MAX_DAYS} days.` : null;
 }
 
-const search = (
-  range: UsageRange,
-  filter: UsageFilter,
+const addressOf = (
+  { range, filter }: UsageQuestion,
   groups: string,
-  rest: Record<string, string>,
-): string => String(new URLSearchParams({ ...range, ...filter, group_by: groups, ...rest }));
+  rest: Readonly<Record<string, string>>,
+): string => `/v1/usage?${new URLSearchParams({ ...range, ...filter, group_by: groups, ...rest })}`;
 
-export const loadUsage = (
-  account: Account,
-  { range, filter, group }: { range: UsageRange; filter: UsageFilter; group: UsageGroup },
-  signal: AbortSignal,
-): Promise<Usage> => {
-  const query = search(range, filter, group, { limit: String(MAX_ROWS) });
-  return askJson<Usage>(account, `/v1/usage?${query}`, { signal });
-};
+/** Loads what a question asks for, with the question that it answers. */
+export function useUsage(question: UsageQuestion): Resource<Usage & UsageQuestion> {
+  const account = useAccount();
+  const address = addressOf(question, question.group, { limit: String(MAX_ROWS) });
+  return useResource(
+    async (signal) => ({ ...(await askJson<Usage>(account, address, { signal })), ...question }),
+    address,
+  );
+}
 
 /** Returns all pages of the usage by day and group as one CSV, with one line of names. */
-export async function usageCsv(
-  account: Account,
-  { range, filter, group }: { range: UsageRange; filter: UsageFilter; group: UsageGroup },
-): Promise<Blob> {
-  const groups = group === 'day' ? 'day' : `day,${group}`;
+export async function usageCsv(account: Account, question: UsageQuestion): Promise<Blob> {
+  const groups = question.group === 'day' ? 'day' : `day,${question.group}`;
   const parts: string[] = [];
-  let next: string | undefined = `/v1/usage?${search(range, filter, groups, { format: 'csv' })}`;
+  let next: string | undefined = addressOf(question, groups, { format: 'csv' });
   while (next !== undefined) {
     const response: Response = await account.ask(next);
     const text = await response.text();

@@ -1,28 +1,29 @@
 import { type Signal, useSignal } from '@preact/signals';
-import { Button } from '../../controls/button.tsx';
+import { Pairs } from '../../controls/pairs.tsx';
 import { saveFile } from '../../controls/save-file.ts';
 import { Segments } from '../../controls/segments.tsx';
 import { useAccount } from '../account.ts';
 import { ActionButton } from '../form/action-button.tsx';
 import { Field } from '../form/fields.tsx';
+import { Form } from '../form/form.tsx';
+import type { FormField } from '../form/form-fields.ts';
 import { count, dayText, money } from '../formats.ts';
-import { Pairs } from '../pairs-list.tsx';
-import { useResource } from '../resource.ts';
 import { Loaded } from '../states.tsx';
 import { MEASURES, type MeasureName } from './measures.ts';
 import { UsageChart } from './usage-chart.tsx';
 import {
   daysIn,
   lastDays,
-  loadUsage,
   rangeFault,
   type Usage,
   type UsageFilter,
   type UsageGroup,
+  type UsageQuestion,
   type UsageRange,
   usageCsv,
+  useUsage,
 } from './usage-query.ts';
-import { type Asked, ByGroup, GROUPS } from './usage-table.tsx';
+import { ByGroup, GROUPS } from './usage-table.tsx';
 
 const PERIODS = ['7', '30', '90', '400'] as const;
 const MEASURE_OPTIONS = (Object.keys(MEASURES) as MeasureName[]).map(
@@ -72,16 +73,11 @@ function RangePicker({ range }: { readonly range: Signal<UsageRange> }) {
     const period = lastDays(Number(days), clock.now());
     return period.from === from && period.to === to;
   };
-  const day = (name: 'from' | 'to', title: string) => (
-    <label class="field labelled">
-      <span>{title}</span>
-      <input
-        type="date"
-        value={range.value[name]}
-        onChange={(event) => (range.value = { ...range.value, [name]: event.currentTarget.value })}
-      />
-    </label>
-  );
+  const day = (name: 'from' | 'to') => ({
+    type: 'date' as const,
+    value: range.value[name],
+    onInput: (text: string) => (range.value = { ...range.value, [name]: text }),
+  });
   return (
     <div class="row range">
       <Segments
@@ -90,61 +86,50 @@ function RangePicker({ range }: { readonly range: Signal<UsageRange> }) {
         options={PERIODS.map((days) => [days, `${days} days`] as const)}
         onChange={(days) => (range.value = lastDays(Number(days), clock.now()))}
       />
-      {day('from', 'From')}
-      {day('to', 'to')}
+      <Field title="From" {...day('from')} />
+      <Field title="to" {...day('to')} />
     </div>
   );
 }
 
+const FILTERS = { model: 'Model', key: 'Key', user: 'End user' } as const;
+const END_USER: FormField = {
+  name: 'user',
+  title: FILTERS.user,
+  kind: 'search',
+  input: { grows: true, placeholder: 'name in the field user' },
+};
+
 /** A form, so that the page asks when a name is complete. */
 function FilterBar({ filter }: { readonly filter: Signal<UsageFilter> }) {
-  const name = useSignal('');
-  const { user, ...others } = filter.value;
   const without = (what: keyof UsageFilter) => {
-    const { [what]: _, ...rest } = filter.value;
-    filter.value = rest;
+    const { [what]: _, ...rest } = filter.peek();
+    return rest;
   };
+  const chosen = (Object.keys(FILTERS) as (keyof UsageFilter)[]).filter((what) => what in filter.value);
   return (
-    <form
-      class="row"
-      onSubmit={(event) => {
-        event.preventDefault();
-        filter.value = name.value === '' ? others : { ...others, user: name.value };
-      }}
-    >
-      <Field
-        grows
-        title="End user"
-        type="search"
-        placeholder="name in the field user"
-        value={name.value}
-        onInput={(text) => (name.value = text)}
+    <div class="row">
+      <Form
+        isRow
+        action="Apply"
+        partsOf={() => [END_USER]}
+        onSend={async (_, { user }) => void (filter.value = { ...without('user'), ...(user && { user }) })}
       />
-      <Button text="Apply" type="submit" />
-      {(['model', 'key', 'user'] as const).map(
-        (what) =>
-          filter.value[what] !== undefined && (
-            <button key={what} type="button" class="button chip" onClick={() => without(what)}>
-              {what === 'user' ? 'End user' : what === 'key' ? 'Key' : 'Model'}{' '}
-              <bdi>{filter.value[what]}</bdi>
-              <span aria-hidden="true">✕</span>
-              <span class="visually-hidden">: show all</span>
-            </button>
-          ),
-      )}
-    </form>
+      {chosen.map((what) => (
+        <button key={what} type="button" class="button chip" onClick={() => (filter.value = without(what))}>
+          {FILTERS[what]} <bdi class="clipped">{filter.value[what]}</bdi>
+          <span aria-hidden="true">✕</span>
+          <span class="visually-hidden">: show all</span>
+        </button>
+      ))}
+    </div>
   );
 }
 
 /** The chart, with the sums of its days. */
-function ByDay({ range, filter }: Asked) {
-  const account = useAccount();
+function ByDay({ range, filter }: UsageQuestion) {
   const measure = useSignal<MeasureName>('tokens');
-  const question = { range, filter, group: 'day' } as const;
-  const usage = useResource(
-    async (signal) => ({ ...(await loadUsage(account, question, signal)), range }),
-    JSON.stringify(question),
-  );
+  const usage = useUsage({ range, filter, group: 'day' });
   const { of, show } = MEASURES[measure.value];
   return (
     <Loaded of={usage}>
@@ -186,7 +171,7 @@ const Totals = ({ of }: { readonly of: Usage['total'] }) => (
 );
 
 /** Saves what the server writes: all days, all groups. */
-function CsvButton(asked: Asked) {
+function CsvButton(asked: UsageQuestion) {
   const account = useAccount();
   const { from, to } = asked.range;
   const save = async () => saveFile(`usage-${from}-${to}-${asked.group}.csv`, await usageCsv(account, asked));

@@ -1,17 +1,16 @@
-import { useAccount, useOwnKey } from '../account.ts';
+import { useOwnKey } from '../account.ts';
+import type { UsageRow } from '../api-objects.ts';
 import { numberColumn } from '../columns.tsx';
 import { type Column, DataTable } from '../data-table.tsx';
 import { count, dayText, milliseconds, money } from '../formats.ts';
-import { useResource } from '../resource.ts';
 import { Empty, Loaded } from '../states.tsx';
 import {
-  loadUsage,
   MAX_ROWS,
   type Usage,
   type UsageFilter,
   type UsageGroup,
-  type UsageRange,
-  type UsageRow,
+  type UsageQuestion,
+  useUsage,
 } from './usage-query.ts';
 
 export const GROUPS = [
@@ -21,24 +20,13 @@ export const GROUPS = [
   ['user', 'End user'],
 ] as const;
 
-export interface Asked {
-  readonly range: UsageRange;
-  readonly filter: UsageFilter;
-  readonly group: UsageGroup;
-}
-
-interface ByGroupProps extends Asked {
+interface ByGroupProps extends UsageQuestion {
   readonly filterBy: (filter: UsageFilter) => void;
 }
 
 /** Usage by day, model, key or end user as a table. */
-export function ByGroup({ range, filter, group, filterBy }: ByGroupProps) {
-  const account = useAccount();
-  const question = { range, filter, group };
-  const usage = useResource(
-    async (signal) => ({ ...(await loadUsage(account, question, signal)), group }),
-    JSON.stringify(question),
-  );
+export function ByGroup({ filterBy, ...question }: ByGroupProps) {
+  const usage = useUsage(question);
   return (
     <Loaded of={usage}>
       {({ data, total, has_more, group: loaded }) =>
@@ -55,12 +43,11 @@ export function ByGroup({ range, filter, group, filterBy }: ByGroupProps) {
                 The first {count(MAX_ROWS)} groups are shown. The CSV has all; the sums count all.
               </p>
             )}
-            <DataTable
+            <DataTable<UsageRow & { readonly id: string }>
               key={loaded}
               caption={`Usage by ${loaded}`}
-              columns={columnsOf(loaded, (value) => filterBy({ ...filter, [loaded]: value }))}
-              rows={data}
-              idOf={(row) => row[loaded] ?? ''}
+              columns={columnsOf(loaded, (value) => filterBy({ ...question.filter, [loaded]: value }))}
+              rows={data.map((row) => ({ ...row, id: row[loaded] ?? '' }))}
               sortedBy={loaded === 'day' ? 'Day' : 'Cost'}
               total={totalCells(total)}
             />

@@ -2,13 +2,12 @@ import { useSignal } from '@preact/signals';
 import { useAccount } from '../../account/account.ts';
 import { codeColumn, textColumn, timeColumn } from '../../account/columns.tsx';
 import type { Column } from '../../account/data-table.tsx';
-import { useDraft } from '../../account/form/draft.ts';
-import { Field } from '../../account/form/fields.tsx';
+import { Form } from '../../account/form/form.tsx';
+import type { FormField, Texts } from '../../account/form/form-fields.ts';
 import { DAY_S, dateText, dayOf } from '../../account/formats.ts';
 import { PagedTable } from '../../account/paged-table.tsx';
-import { Pairs } from '../../account/pairs-list.tsx';
-import { Button } from '../../controls/button.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
+import { Pairs } from '../../controls/pairs.tsx';
 import { useRights } from '../rights.ts';
 
 interface AuditEntry {
@@ -37,44 +36,22 @@ export function AuditSection() {
   const account = useAccount();
   const { tenant: only } = useRights();
   const now = account.clock.now();
-  const { values, bind } = useDraft({
-    from: dayOf(now - 30 * DAY_S * 1000),
-    to: dayOf(now),
-    search: '',
-    tenant: '',
-    key: '',
-    action: '',
-  });
-  const asked = useSignal(values.value);
+  const days = { from: dayOf(now - 30 * DAY_S * 1000), to: dayOf(now) };
+  const asked = useSignal<Texts>(days);
   const opened = useSignal<AuditEntry | null>(null);
   return (
     <>
       <h2>Audit log</h2>
-      <form
-        class="row"
-        onSubmit={(event) => {
-          event.preventDefault();
-          asked.value = values.value;
-        }}
-      >
-        <Field
-          title="Find"
-          type="search"
-          placeholder="in targets and new values"
-          dir="auto"
-          {...bind('search')}
-        />
-        {only === null && <Field title="Tenant" type="search" placeholder="id" {...bind('tenant')} />}
-        <Field title="Key" type="search" placeholder="id" {...bind('key')} />
-        <Field title="Action" type="search" placeholder="such as createKey" {...bind('action')} />
-        <Field title="From" type="date" required {...bind('from')} />
-        <Field title="to" type="date" required {...bind('to')} />
-        <Button class="primary" type="submit" text="Search" />
-      </form>
+      <Form
+        isRow
+        action="Search"
+        record={days}
+        partsOf={() => SEARCH.filter(({ name }) => only === null || name !== 'tenant')}
+        onSend={async (_, texts) => void (asked.value = texts)}
+      />
       <PagedTable<AuditEntry, AuditPage>
         caption="Audit log"
         columns={columnsOf((entry) => (opened.value = entry))}
-        idOf={({ id }) => id}
         path="/admin/v1/audit"
         query={asked.value}
         nextOf={({ data, has_more }) => (has_more ? data.at(-1)!.id : null)}
@@ -84,6 +61,21 @@ export function AuditSection() {
     </>
   );
 }
+
+const day = { kind: 'date', input: { required: true } } as const;
+const SEARCH: readonly FormField[] = [
+  {
+    name: 'search',
+    title: 'Find',
+    kind: 'search',
+    input: { placeholder: 'in targets and new values', dir: 'auto' },
+  },
+  { name: 'tenant', title: 'Tenant', kind: 'search', input: { placeholder: 'id' } },
+  { name: 'key', title: 'Key', kind: 'search', input: { placeholder: 'id' } },
+  { name: 'action', title: 'Action', kind: 'search', input: { placeholder: 'such as createKey' } },
+  { name: 'from', title: 'From', ...day },
+  { name: 'to', title: 'to', ...day },
+];
 
 const columnsOf = (onOpen: (entry: AuditEntry) => void): readonly Column<AuditEntry>[] => [
   timeColumn(({ id }) => `Entry ${id}`, onOpen),

@@ -1,28 +1,6 @@
-/** What `GET /admin/v1/activity` answers, as far as it is shown, and what follows from it. */
+import type { ModelActivity } from '../../account/api-objects.ts';
 
-export interface ModelActivity {
-  readonly id: string;
-  readonly state: string;
-  readonly running: number;
-  readonly waiting: number;
-  readonly slots: number;
-  readonly minutes: readonly {
-    /** Unix seconds. */
-    readonly at: number;
-    readonly tokens: number;
-    /** Numbers of first tokens, for each of the bounds; the last one is above all. */
-    readonly delays: readonly number[];
-  }[];
-}
-
-export interface UpstreamActivity {
-  /** Name of the upstream. */
-  readonly id: string;
-  readonly fault: string | null;
-  /** Seconds. */
-  readonly bounds: readonly number[];
-  readonly models: readonly ModelActivity[];
-}
+/** What follows from the figures of `GET /admin/v1/activity`. */
 
 const MINUTES = 60;
 

@@ -1,15 +1,17 @@
 import { askJson, useAccount } from '../../account/account.ts';
+import type { ModelActivity, UpstreamActivity } from '../../account/api-objects.ts';
 import { numberColumn, textColumn } from '../../account/columns.tsx';
 import { type Column, DataTable } from '../../account/data-table.tsx';
 import { clockText, count, milliseconds } from '../../account/formats.ts';
 import { useResource } from '../../account/resource.ts';
 import { Empty, Loaded } from '../../account/states.tsx';
 import { UsageChart } from '../../account/usage/usage-chart.tsx';
-import { firstTokenMs, lastMinutes, type ModelActivity, rates, type UpstreamActivity } from './activity.ts';
+import { firstTokenMs, lastMinutes, rates } from './activity.ts';
 
 const READ_MS = 10_000;
 
 interface Row extends ModelActivity {
+  readonly model: string;
   readonly upstream: string;
   readonly rate: number;
   readonly p50: number | null;
@@ -23,19 +25,14 @@ const perSecond = (rate: number): string =>
 export function NowSection() {
   const account = useAccount();
   const activity = useResource(
-    async (signal) =>
-      (
-        await askJson<{ data: readonly UpstreamActivity[] }>(account, '/admin/v1/activity', {
-          signal,
-        })
-      ).data,
+    (signal) => askJson<{ data: readonly UpstreamActivity[] }>(account, '/admin/v1/activity', { signal }),
     '',
     READ_MS,
   );
   return (
     <>
       <h2>Now, and the last hour</h2>
-      <Loaded of={activity}>{(upstreams) => <Activity of={upstreams} at={activity.at} />}</Loaded>
+      <Loaded of={activity}>{({ data }) => <Activity of={data} at={activity.at} />}</Loaded>
     </>
   );
 }
@@ -53,7 +50,7 @@ function Activity({ of: upstreams, at }: ActivityProps) {
     own.map((model): Row => {
       const rate = rates([model], minutes).at(-1)!;
       const [p50, p95] = [firstTokenMs(model, bounds, 0.5), firstTokenMs(model, bounds, 0.95)];
-      return { ...model, upstream, rate, p50, p95 };
+      return { ...model, id: `${upstream} ${model.id}`, model: model.id, upstream, rate, p50, p95 };
     }),
   );
   return (
@@ -78,12 +75,7 @@ function Activity({ of: upstreams, at }: ActivityProps) {
               show={perSecond}
             />
           </div>
-          <DataTable
-            caption="Models"
-            columns={COLUMNS}
-            rows={rows}
-            idOf={(row) => `${row.upstream} ${row.id}`}
-          />
+          <DataTable caption="Models" columns={COLUMNS} rows={rows} />
           <p class="quiet figures">
             As of {clockText(at)}. Tokens/s are those of the last whole minute, times to the first token those
             of the hour.
@@ -95,7 +87,7 @@ function Activity({ of: upstreams, at }: ActivityProps) {
 }
 
 const COLUMNS: readonly Column<Row>[] = [
-  textColumn('Model', ({ id }) => id),
+  textColumn('Model', ({ model }) => model),
   { title: 'Upstream', of: ({ upstream }) => upstream },
   { title: 'State', of: ({ state }) => state },
   {

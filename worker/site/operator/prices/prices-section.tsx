@@ -1,13 +1,10 @@
-import { askAll, useAccount } from '../../account/account.ts';
+import { useAccount } from '../../account/account.ts';
 import { numberColumn, textColumn } from '../../account/columns.tsx';
 import type { Column } from '../../account/data-table.tsx';
-import { useDraft } from '../../account/form/draft.ts';
-import { Field } from '../../account/form/fields.tsx';
-import { Form } from '../../account/form/form.tsx';
-import { dateText, microsOf, money } from '../../account/formats.ts';
+import type { FormField } from '../../account/form/form-fields.ts';
+import { dateText, money } from '../../account/formats.ts';
 import { Records } from '../../account/records.tsx';
-import { useResource } from '../../account/resource.ts';
-import { Dialog } from '../../controls/dialog.tsx';
+import { useList } from '../../account/resource.ts';
 import { useRights } from '../rights.ts';
 
 /** A price of a model from a time on, in micro-units per million tokens. */
@@ -23,15 +20,19 @@ interface PriceObject {
   readonly valid_from: number;
 }
 
+const PATH = '/admin/v1/prices';
+
 /** The prices of all models, with those that were and will be. */
 export function PricesSection() {
   const account = useAccount();
   const { bills } = useRights();
-  const prices = useResource((signal) => askAll<PriceObject>(account, '/admin/v1/prices', signal), '');
+  const prices = useList<PriceObject>(PATH);
   return (
     <Records
       title="Prices"
-      about="In units of the currency per million tokens. Requests keep the price of their time."
+      noun="price"
+      path={PATH}
+      intro="In units of the currency per million tokens. Requests keep the price of their time."
       of={prices}
       create={bills ? 'Set a price' : null}
       columnsOf={(_, all) => columnsOf(currentOf(all, account.clock.now() / 1000))}
@@ -41,9 +42,7 @@ export function PricesSection() {
         hint: 'model',
         empty: ['No model has a price, so nothing costs anything.', 'No model is like this.'],
       }}
-      dialog={({ onDone }) => (
-        <SetPrice models={[...new Set((prices.value ?? []).map(({ model }) => model))]} onDone={onDone} />
-      )}
+      partsOf={() => () => priceFields([...new Set(prices.value?.map(({ model }) => model))])}
     />
   );
 }
@@ -87,62 +86,29 @@ const columnsOf = (stateOf: (price: PriceObject) => string): readonly Column<Pri
   ];
 };
 
-interface SetPriceProps {
-  /** Models that have or had a price. */
-  readonly models: readonly string[];
-  readonly onDone: (changed: boolean) => void;
-}
-
-const NO_PRICE = {
-  model: '',
-  prompt: '',
-  cached: '',
-  completion: '',
-  flex: '100',
-  batch: '100',
-  from: '',
-};
-
-/** Returns the body of a price; empty fields are the server's defaults. */
-const priceBody = ({ model, prompt, cached, completion, flex, batch, from }: typeof NO_PRICE) => {
-  const permille = (text: string) => Math.round(Number(text) * 10);
-  return {
-    model,
-    prompt_micros: microsOf(prompt),
-    ...(cached !== '' && { cached_prompt_micros: microsOf(cached) }),
-    completion_micros: microsOf(completion),
-    flex_permille: permille(flex),
-    batch_permille: permille(batch),
-    ...(from !== '' && { valid_from: Date.parse(`${from}Z`) / 1000 }),
-  };
-};
-
-function SetPrice({ models, onDone }: SetPriceProps) {
-  const account = useAccount();
-  const { values, bind } = useDraft(NO_PRICE);
-  const amount = { type: 'number', min: 0, step: 'any' } as const;
-  return (
-    <Dialog title="Set a price" onClose={() => onDone(false)}>
-      <Form
-        action="Set the price"
-        onSend={async () => {
-          await account.ask('/admin/v1/prices', { body: priceBody(values.peek()) });
-          onDone(true);
-        }}
-      >
-        <Field title="Model" hint="its id, not an alias" required list="priced-models" {...bind('model')} />
-        <datalist id="priced-models">
-          {models.map((model) => (
-            <option key={model} value={model} />
-          ))}
-        </datalist>
-        <Field title="Prompt" hint="per million tokens" required {...amount} {...bind('prompt')} />
-        <Field title="Cached prompt" hint="empty = that of the prompt" {...amount} {...bind('cached')} />
-        <Field title="Generated" hint="per million tokens" required {...amount} {...bind('completion')} />
-        <Field title="Flex" hint="% of the price" required {...amount} {...bind('flex')} />
-        <Field title="Batches" hint="% of the price" required {...amount} {...bind('batch')} />
-        <Field title="From" hint="UTC; empty = now" type="datetime-local" {...bind('from')} />
-      </Form>
-    </Dialog>
-  );
+/** The fields of a new price; of those that are empty, the server has defaults. */
+function priceFields(models: readonly string[]): readonly FormField[] {
+  const amount = { kind: 'money', input: { required: true, min: 0 } } as const;
+  const share = { kind: 'percent', hint: '% of the price', initial: '100', input: amount.input } as const;
+  return [
+    {
+      name: 'model',
+      title: 'Model',
+      hint: 'its id, not an alias',
+      suggested: models,
+      input: { required: true },
+    },
+    { name: 'prompt_micros', title: 'Prompt', hint: 'per million tokens', ...amount },
+    {
+      name: 'cached_prompt_micros',
+      title: 'Cached prompt',
+      hint: 'empty = that of the prompt',
+      kind: 'money',
+      input: { min: 0 },
+    },
+    { name: 'completion_micros', title: 'Generated', hint: 'per million tokens', ...amount },
+    { name: 'flex_permille', title: 'Flex', ...share },
+    { name: 'batch_permille', title: 'Batches', ...share },
+    { name: 'valid_from', title: 'From', hint: 'UTC; empty = now', kind: 'time' },
+  ];
 }

@@ -1,17 +1,16 @@
 import { useSignal } from '@preact/signals';
 import { askAll, askJson, useAccount } from '../../account/account.ts';
+import type { TenantObject } from '../../account/api-objects.ts';
 import { codeColumn, numberColumn, textColumn } from '../../account/columns.tsx';
 import { type Column, DataTable } from '../../account/data-table.tsx';
-import { useDraft } from '../../account/form/draft.ts';
-import { Field } from '../../account/form/fields.tsx';
 import { Form } from '../../account/form/form.tsx';
-import { dateText, microsOf, money } from '../../account/formats.ts';
-import { Pairs } from '../../account/pairs-list.tsx';
+import type { FormField } from '../../account/form/form-fields.ts';
+import { dateText, money } from '../../account/formats.ts';
 import { useResource } from '../../account/resource.ts';
 import { Empty, Loaded } from '../../account/states.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
+import { Pairs } from '../../controls/pairs.tsx';
 import { useRights } from '../rights.ts';
-import type { TenantObject } from './tenant-object.ts';
 
 interface Balance {
   /** Null = no prepaid balance. */
@@ -78,13 +77,7 @@ export function Credits({ tenant, onClose }: CreditsProps) {
               {credits.length === 0 ? (
                 <Empty title="No prepaid balance">It begins with the first entry.</Empty>
               ) : (
-                <DataTable
-                  caption="Entries"
-                  sortedBy="Time"
-                  columns={COLUMNS}
-                  rows={credits}
-                  idOf={({ id }) => id}
-                />
+                <DataTable caption="Entries" sortedBy="Time" columns={COLUMNS} rows={credits} />
               )}
             </>
           )}
@@ -113,33 +106,35 @@ function AddCredit({ tenantId, onAdded }: AddCreditProps) {
   const account = useAccount();
   // One id per form: what is sent again after an unclear failure counts once.
   const id = `page-${account.clock.now().toString(36)}`;
-  const { values, bind } = useDraft({ amount: '', id, note: '' });
-  const add = async () => {
-    const { amount, ...rest } = values.peek();
-    const body = { tenant: tenantId, micros: microsOf(amount), ...rest };
-    onAdded((await askJson<Credit>(account, '/admin/v1/credits', { body })).warning);
-  };
   return (
     <details>
       <summary>Add to the balance</summary>
-      <Form action="Add" onSend={add}>
-        <Field
-          title="Amount"
-          hint="in units of the currency; negative for a correction"
-          type="number"
-          step="any"
-          required
-          {...bind('amount')}
-        />
-        <Field
-          title="Id"
-          hint="such as the number of a payment; an entry that is sent twice counts once"
-          pattern="[\w.:\-]{1,100}"
-          required
-          {...bind('id')}
-        />
-        <Field title="Note" maxLength={500} dir="auto" {...bind('note')} />
-      </Form>
+      <Form
+        action="Add"
+        partsOf={() => creditFields(id)}
+        onSend={async (fields) => {
+          const body = { tenant: tenantId, ...fields };
+          onAdded((await askJson<Credit>(account, '/admin/v1/credits', { body })).warning);
+        }}
+      />
     </details>
   );
 }
+
+const creditFields = (id: string): readonly FormField[] => [
+  {
+    name: 'micros',
+    title: 'Amount',
+    hint: 'in units of the currency; negative for a correction',
+    kind: 'money',
+    input: { required: true },
+  },
+  {
+    name: 'id',
+    title: 'Id',
+    hint: 'such as the number of a payment; an entry that is sent twice counts once',
+    initial: id,
+    input: { required: true, pattern: '[\\w.:\\-]{1,100}' },
+  },
+  { name: 'note', title: 'Note', input: { maxLength: 500, dir: 'auto' } },
+];

@@ -1,37 +1,47 @@
-import { askAll, askJson, useAccount } from '../../account/account.ts';
+import { askAll, askJson, useAccount, useOwnKey } from '../../account/account.ts';
+import type { PlanObject, TenantObject } from '../../account/api-objects.ts';
 import { ageColumn, codeColumn, nameColumn } from '../../account/columns.tsx';
+import { dateText } from '../../account/formats.ts';
+import type { RecordAction } from '../../account/record-dialog.tsx';
 import { Records } from '../../account/records.tsx';
 import { useResource } from '../../account/resource.ts';
-import { useRights } from '../rights.ts';
-import { TenantDialogs } from './tenant-dialogs.tsx';
-import type { PlanObject, TenantObject } from './tenant-object.ts';
+import { Pairs } from '../../controls/pairs.tsx';
+import { type Rights, useRights } from '../rights.ts';
+import { Credits } from './credits.tsx';
+import { tenantFields } from './tenant-fields.ts';
+
+const PATH = '/admin/v1/tenants';
 
 /** All tenants, or the one that the key is bound to. */
 export function TenantsSection() {
   const account = useAccount();
-  const { tenant: only, owns } = useRights();
+  const { limits } = useOwnKey();
+  const rights = useRights();
+  const { tenant: only, owns, bills, changesTenants } = rights;
   const loaded = useResource(async (signal) => {
     if (only !== null) {
-      const path = `/admin/v1/tenants/${encodeURIComponent(only)}`;
+      const path = `${PATH}/${encodeURIComponent(only)}`;
       return { tenants: [await askJson<TenantObject>(account, path, { signal })], plans: [] };
     }
     const [tenants, plans] = await Promise.all([
-      askAll<TenantObject>(account, '/admin/v1/tenants', signal),
+      askAll<TenantObject>(account, PATH, signal),
       askAll<PlanObject>(account, '/admin/v1/plans', signal),
     ]);
     return { tenants, plans };
   }, only ?? '');
-  const now = account.clock.now() / 1000;
+  const choices = { plans: loaded.value?.plans ?? [], limits, bills };
   return (
     <Records
       title="Tenants"
+      noun="tenant"
+      path={PATH}
       of={{ ...loaded, value: loaded.value?.tenants ?? null }}
       create={owns ? 'Create a tenant' : null}
       columnsOf={(onOpen) => [
-        nameColumn(({ name }) => name, onOpen),
+        nameColumn(onOpen),
         { title: 'State', of: stateOf, show: (tenant) => <State of={tenant} /> },
         { title: 'Plan', of: ({ plan }) => plan },
-        ageColumn(now),
+        ageColumn(account.clock),
         codeColumn('Id', ({ id }) => id),
       ]}
       sortedBy="Created"
@@ -40,7 +50,18 @@ export function TenantsSection() {
         hint: 'name, id or plan',
         empty: ['There are no tenants yet.', 'No tenant is like this.'],
       }}
-      dialog={(props) => <TenantDialogs plans={loaded.value?.plans ?? []} {...props} />}
+      about={(tenant) => (
+        <Pairs
+          of={[
+            ['Id', tenant.id],
+            ['State', stateOf(tenant)],
+            ['Created', dateText(tenant.created_at)],
+            ['Plan', changesTenants ? null : (tenant.plan ?? 'none')],
+          ]}
+        />
+      )}
+      actionsOf={(tenant) => actionsOf(tenant, rights)}
+      partsOf={(tenant) => (changesTenants ? (texts) => tenantFields(tenant, choices, texts) : null)}
     />
   );
 }
@@ -50,3 +71,39 @@ const stateOf = ({ suspended }: TenantObject): string => (suspended ? 'suspended
 const State = ({ of: tenant }: { readonly of: TenantObject }) => (
   <span class={`key-badge ${tenant.suspended ? 'disabled' : ''}`}>{stateOf(tenant)}</span>
 );
+
+/** What else the key may do with a tenant. */
+const actionsOf = (
+  tenant: TenantObject,
+  { tenant: only, owns, bills }: Rights,
+): readonly (RecordAction | false)[] => [
+  only === null && {
+    text: 'Balance…',
+    dialog: (onDone) => <Credits tenant={tenant} onClose={() => onDone(false)} />,
+  },
+  bills && tenant.suspended && { text: 'Resume', request: { method: 'PATCH', body: { suspended: false } } },
+  bills &&
+    !tenant.suspended && {
+      text: 'Suspend…',
+      isDanger: true,
+      request: { method: 'PATCH', body: { suspended: true } },
+      consequence: (
+        <>
+          (<code>{tenant.id}</code>) is rejected from now on, and its streams end within 2 s, until it is
+          resumed. Only suspended tenants can be erased.
+        </>
+      ),
+    },
+  owns &&
+    tenant.suspended && {
+      text: 'Erase…',
+      isDanger: true,
+      request: { method: 'DELETE' },
+      consequence: (
+        <>
+          (<code>{tenant.id}</code>) loses its keys, files, batches, limits and entries of the balance, for
+          ever. Sums of its usage by month and model stay.
+        </>
+      ),
+    },
+];

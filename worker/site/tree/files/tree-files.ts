@@ -1,3 +1,4 @@
+import { chooseFile } from '../../controls/choose-file.ts';
 import { saveFile } from '../../controls/save-file.ts';
 import type { Tree } from '../tree.ts';
 import { ImportError } from './json-reader.ts';
@@ -16,18 +17,14 @@ export async function saveAsFile(tree: Tree, format: 'json' | 'md'): Promise<voi
 }
 
 /** Asks for an exported tree. Resolves with null if the visitor chooses no file. */
-export function chooseTree(): Promise<{ readonly tree: Tree } | { readonly refused: string } | null> {
-  const chooser = document.createElement('input');
-  chooser.type = 'file';
-  chooser.accept = '.json,application/json';
-  return new Promise((resolve) => {
-    chooser.addEventListener('change', () => resolve(chooser.files?.[0] ? readTree(chooser.files[0]) : null));
-    chooser.addEventListener('cancel', () => resolve(null));
-    chooser.click();
-  });
+export async function chooseTree(): Promise<ReadTree | null> {
+  const file = await chooseFile('.json,application/json');
+  return file && readTree(file);
 }
 
-async function readTree(file: File): Promise<{ readonly tree: Tree } | { readonly refused: string }> {
+type ReadTree = { readonly tree: Tree } | { readonly refused: string };
+
+async function readTree(file: File): Promise<ReadTree> {
   if (file.size > MAX_BYTES)
     return { refused: `The file has ${Math.ceil(file.size / 1024 / 1024)} MB; the limit is 100 MB.` };
   try {

@@ -68,7 +68,7 @@ test('a new key stays on the page until it is stored, in all sections', async ()
   page.press('Create a key');
   await waitFor(() => expect(page.field('Name')).toBeDefined());
   page.write('Name', 'new one');
-  page.submit('Create');
+  page.submit('Create the key');
   await waitFor(() => expect(page.text()).toContain('sk-secret'));
   expect(page.text()).toContain('Too much.');
   expect(changes(sent)).toMatchObject([{ method: 'POST', path: '/v1/keys', body: { name: 'new one' } }]);
@@ -83,7 +83,7 @@ test('the server says why it refuses a key, and the fields stay', async () => {
   page.press('Create a key');
   await waitFor(() => expect(page.field('Name')).toBeDefined());
   page.write('Name', 'new one');
-  page.submit('Create');
+  page.submit('Create the key');
   await waitFor(() => expect(page.text()).toContain('The reason: invalid_value.'));
   expect(page.field('Name').value).toBe('new one');
 });

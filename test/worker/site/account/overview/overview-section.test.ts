@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { OwnKey } from '../../../../../worker/site/account/own-key.ts';
+import type { OwnKey } from '../../../../../worker/site/account/api-objects.ts';
 import { waitFor } from '../../../../support/wait-for.ts';
 import { OWN, openView, SERVER_NOW } from '../fake-account.ts';
 
@@ -17,6 +17,7 @@ const LIMITED: OwnKey = {
       period: '2026-11',
       share_percent: 80,
       limit_micros: 5_000_000,
+      spent_micros: 4_000_000,
       reached_at: SERVER_NOW / 1000 - 7_210,
     },
   ],
@@ -46,7 +47,10 @@ test('limits are bars of what the server says is used and left, with the time un
   expect(tokens).toBe(
     'Tokens per day begins again in 12 h 0 minAccount48,500 left 1,500 of 50,000 usedThis key0 left 1,000 of 1,000 used',
   );
-  const [account, key] = page.all('meter').map(({ attributes }) => Object.fromEntries(attributes));
+  const [account, key] = page
+    .all('span')
+    .map(({ attributes }) => Object.fromEntries(attributes))
+    .filter(({ role }) => role === 'meter');
   expect(account).toMatchObject({ 'aria-label': 'Tokens per day of the account' });
   expect(key).toMatchObject({ 'aria-valuetext': '1,000 of 1,000 used' });
   expect(page.text()).toContain('As of 11:59:3');
@@ -62,10 +66,10 @@ test('a soft limit counts the same cost, and is shown only if there is one', asy
 test('expiry, balance, rates and alerts use the time of the server, also if the device is a day behind', async () => {
   const page = await shown(LIMITED);
   expect(page.text()).toContain('Balance2.50');
-  expect(page.text()).toContain('in 1 d 1 h30 Nov 2026, 13:00 UTC');
+  expect(page.text()).toContain('in 1 d 1 h 30 Nov 2026, 13:00 UTC');
   expect(page.text()).toContain('small, large');
   expect(page.all('tr', 'Requests per minute')[0]!.textContent).toBe('Requests per minute60–');
-  expect(page.text()).toContain('80 % of Money per month (5.00) of the account2026-11, reached 2 h ago');
+  expect(page.text()).toContain('80 % of Money per month (5.00) of the account 2026-11, reached 2 h ago');
 });
 
 test('an account without limits, balance, expiry and alerts says so', async () => {

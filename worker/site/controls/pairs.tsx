@@ -2,8 +2,8 @@ import type { ComponentChildren } from 'preact';
 
 interface PairsProps {
   readonly of: readonly (readonly [string, ComponentChildren])[];
-  /** How they look. */
-  readonly class?: 'facts' | 'pairs' | 'totals';
+  /** Their look. */
+  readonly class?: string;
 }
 
 /** Names with their values. Those without a value are left out. */
