@@ -44,7 +44,9 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   `),
   'origin/export/checkpoint': words('origin/export/design origin/model/config shared'),
   'origin/export/families': words('origin/export/design origin/model/config shared'),
-  'origin/export/gguf': words('origin/export/checkpoint origin/export/families origin/model/config shared'),
+  'origin/export/gguf': words(`
+    origin/export/checkpoint origin/export/design origin/export/families origin/model/config shared
+  `),
   'origin/export/graph': words(`
     origin/export/checkpoint origin/export/design origin/export/precision origin/model/config
     origin/model/onnx shared

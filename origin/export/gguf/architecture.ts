@@ -1,10 +1,5 @@
 import type { GgufKeys } from './gguf-keys.ts';
 
-/** Hugging Face's name of a tensor; by part where weight and bias do not end with `.weight` and `.bias`. */
-export type TensorName = string | Readonly<Partial<Record<'weight' | 'bias' | 'scale', string>>>;
-
-type TensorNames = Readonly<Record<string, TensorName>>;
-
 /** The tensors of a file, for what only they show. Names are llama.cpp's. */
 export interface StoredTensors {
   has(name: string): boolean;
@@ -14,31 +9,27 @@ export interface StoredTensors {
   values(name: string): number[] | null;
 }
 
-/** One of llama.cpp's architectures: what its converter makes of a model, so that it can be undone. */
+/**
+ * One of llama.cpp's architectures: what its converter makes of a model, so that it can be undone. The names
+ * of the tensors are those of the design that the configuration describes.
+ */
 export interface Architecture {
   /** Value of `general.architecture`. */
   readonly name: string;
   /** Fields of config.json; the loader adds vocab_size and tie_word_embeddings. @throws ModelError */
   readonly config: (keys: GgufKeys, tensors: StoredTensors) => Readonly<Record<string, unknown>>;
-  /**
-   * Hugging Face's name for llama.cpp's, without `blk.N.` and without `.weight`. `*` is the layer, if
-   * the tensor is of one. Another `*` counts the matrices of a stack, such as experts.
-   */
-  readonly names: TensorNames | ((tensors: StoredTensors) => TensorNames);
+  /** Places (`convertedTensors`) of tensors that have another name in this architecture. */
+  readonly renamed?: (tensors: StoredTensors) => Readonly<Record<string, string>>;
   /** Queries and keys have the rotated pairs side by side instead of in two halves. */
   readonly pairs?: boolean;
-  /** The weights of norms have 1 added, except those of state layers. */
-  readonly shiftedNorms?: boolean;
-  /** Stored as [outputs, inputs], in Hugging Face's file as [inputs, outputs]. */
-  readonly transposed?: readonly string[];
   readonly moved?: (keys: GgufKeys) => readonly Moved[];
-  /** Scalars by layer that the converter moved from tensors to a key: Hugging Face's name → key. */
-  readonly scalars?: Readonly<Record<string, string>>;
+  /** Keys that have a scalar of each layer in place of a tensor. */
+  readonly scalars?: readonly string[];
 }
 
 /** A tensor of Hugging Face whose rows or columns the converter has moved, or divided between tensors. */
 export interface Moved {
-  /** llama.cpp's tensors. The first one has the name of the result in `names`. */
+  /** llama.cpp's tensors. The place of the first one is that of the result. */
   readonly from: readonly string[];
   /** True for sources whose matrices are stored transposed. */
   readonly turned?: readonly boolean[];

@@ -1,8 +1,7 @@
 import { normalShare } from '../families/attention/gemma3n-rows.ts';
 import { type Architecture, headSizeOf, layerTypes, type StoredTensors } from './architecture.ts';
-import { byLayer, TOKEN_INPUTS } from './gemma4-architecture.ts';
+import { byLayer } from './gemma4-architecture.ts';
 import type { GgufKeys } from './gguf-keys.ts';
-import { HEAD_NORMS, LAYER, LLAMA, NORMS_AROUND } from './llama-architectures.ts';
 
 /**
  * The shares of gates that do not pass, from thresholds in deviations, which the file has in single
@@ -47,23 +46,4 @@ function config(keys: GgufKeys, tensors: StoredTensors) {
   };
 }
 
-export const GEMMA3N_ARCHITECTURE: Architecture = {
-  name: 'gemma3n',
-  names: {
-    ...LLAMA,
-    ...HEAD_NORMS,
-    ...NORMS_AROUND,
-    ...TOKEN_INPUTS,
-    altup_proj: 'model.altup_projections.*',
-    altup_unembd_proj: 'model.altup_unembed_projections.*',
-    altup_router: `${LAYER}altup.modality_router`,
-    altup_router_norm: `${LAYER}altup.router_norm`,
-    altup_predict_coef: `${LAYER}altup.prediction_coefs`,
-    altup_correct_coef: `${LAYER}altup.correction_coefs`,
-    altup_correct_scale: { weight: `${LAYER}altup.correct_output_scale` },
-    laurel_l: `${LAYER}laurel.linear_left`,
-    laurel_r: `${LAYER}laurel.linear_right`,
-    laurel_post_norm: `${LAYER}laurel.post_laurel_norm`,
-  },
-  config,
-};
+export const GEMMA3N_ARCHITECTURE: Architecture = { name: 'gemma3n', config };

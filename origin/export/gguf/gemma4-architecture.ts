@@ -1,6 +1,5 @@
 import { type Architecture, layerTypes, type StoredTensors } from './architecture.ts';
 import type { GgufKeys } from './gguf-keys.ts';
-import { HEAD_NORMS, LAYER, LLAMA, NORMS_AROUND } from './llama-architectures.ts';
 
 /** A number for all layers, or one for each. @throws ModelError */
 export function byLayer(keys: GgufKeys, name: string, layers: number): readonly number[] {
@@ -100,30 +99,4 @@ function config(keys: GgufKeys, tensors: StoredTensors) {
   };
 }
 
-/** Vectors of each token for every layer. */
-export const TOKEN_INPUTS = {
-  per_layer_token_embd: 'model.embed_tokens_per_layer',
-  per_layer_model_proj: 'model.per_layer_model_projection',
-  per_layer_proj_norm: 'model.per_layer_projection_norm',
-  inp_gate: `${LAYER}per_layer_input_gate`,
-  proj: `${LAYER}per_layer_projection`,
-  post_norm: `${LAYER}post_per_layer_input_norm`,
-};
-
-export const GEMMA4_ARCHITECTURE: Architecture = {
-  name: 'gemma4',
-  names: {
-    ...LLAMA,
-    ...HEAD_NORMS,
-    ...NORMS_AROUND,
-    ...TOKEN_INPUTS,
-    layer_output_scale: { weight: `${LAYER}layer_scalar` },
-    post_ffw_norm_1: `${LAYER}post_feedforward_layernorm_1`,
-    post_ffw_norm_2: `${LAYER}post_feedforward_layernorm_2`,
-    pre_ffw_norm_2: `${LAYER}pre_feedforward_layernorm_2`,
-    ffn_gate_inp: { weight: `${LAYER}router.proj.weight`, scale: `${LAYER}router.scale` },
-    ffn_down_exps: { weight: `${LAYER}experts.down_proj`, scale: `${LAYER}router.per_expert_scale` },
-    ffn_gate_up_exps: { weight: `${LAYER}experts.gate_up_proj` },
-  },
-  config,
-};
+export const GEMMA4_ARCHITECTURE: Architecture = { name: 'gemma4', config };

@@ -8,9 +8,9 @@ import {
   columnsOf,
 } from '../checkpoint/checkpoint.ts';
 import { joinFloats, turnedRows } from '../checkpoint/matrix.ts';
+import { describeOfAnySize } from '../families/families.ts';
 import { type Architecture, NEUTRAL_KEYS, type StoredTensors } from './architecture.ts';
 import { decodeBlocks } from './block-types.ts';
-import { CONVOLUTION_ARCHITECTURES } from './convolution-architectures.ts';
 import { EXPERT_ARCHITECTURES } from './expert-architectures.ts';
 import { GEMMA3N_ARCHITECTURE } from './gemma3n-architecture.ts';
 import { GEMMA4_ARCHITECTURE } from './gemma4-architecture.ts';
@@ -21,19 +21,16 @@ import { GPT_ARCHITECTURES } from './gpt-architectures.ts';
 import { DEEPSEEK2_ARCHITECTURE } from './latent-architecture.ts';
 import { LINEAR_ATTENTION_ARCHITECTURES } from './linear-attention-architectures.ts';
 import { LLAMA_ARCHITECTURES } from './llama-architectures.ts';
-import { RELATED_ARCHITECTURES } from './related-architectures.ts';
-import { STATE_SPACE_ARCHITECTURES } from './state-space-architectures.ts';
+import { STATE_ARCHITECTURES } from './state-architectures.ts';
 import { recipesOf, type TensorRecipe } from './tensor-recipe.ts';
 import { tokenizerFilesOf } from './tokenizer-of-file.ts';
 
 const ARCHITECTURES: readonly Architecture[] = [
   ...LLAMA_ARCHITECTURES,
-  ...RELATED_ARCHITECTURES,
   ...GPT_ARCHITECTURES,
-  ...CONVOLUTION_ARCHITECTURES,
   ...EXPERT_ARCHITECTURES,
   ...LINEAR_ATTENTION_ARCHITECTURES,
-  ...STATE_SPACE_ARCHITECTURES,
+  ...STATE_ARCHITECTURES,
   DEEPSEEK2_ARCHITECTURE,
   GEMMA3N_ARCHITECTURE,
   GEMMA4_ARCHITECTURE,
@@ -55,7 +52,9 @@ export function openGguf(path: string): Checkpoint {
       vocab_size: tensors.shape('token_embd.weight')[0],
       tie_word_embeddings: !tensors.has('output.weight'),
     };
-    const recipes = recipesOf(architecture, keys, file.tensors, tensors);
+    // The design has Hugging Face's names, whatever tensors there are.
+    const { design } = describeOfAnySize(config, new Set());
+    const recipes = recipesOf(architecture, keys, file.tensors, { design, stored: tensors });
     keys.requireAllRead();
     const { files, endIds, beginId } = tokenizerFilesOf(file.metadata);
     return new GgufCheckpoint(file, {

@@ -4,31 +4,6 @@ import { stacked } from './row-order.ts';
 
 /** Architectures with the names of GPT-2 and its relatives. */
 
-const LAYER = 'transformer.h.*.';
-
-const GPT2 = {
-  token_embd: 'transformer.wte',
-  position_embd: 'transformer.wpe',
-  output_norm: 'transformer.ln_f',
-  output: 'lm_head',
-  attn_norm: `${LAYER}ln_1`,
-  attn_qkv: `${LAYER}attn.c_attn`,
-  attn_output: `${LAYER}attn.c_proj`,
-  ffn_norm: `${LAYER}ln_2`,
-  ffn_up: `${LAYER}mlp.c_fc`,
-  ffn_down: `${LAYER}mlp.c_proj`,
-};
-
-/** Names within a layer that GPT-NeoX, BLOOM and Falcon share. */
-const blocks = (layer: string, attention: string) => ({
-  attn_norm: `${layer}input_layernorm`,
-  attn_qkv: `${layer}${attention}.query_key_value`,
-  attn_output: `${layer}${attention}.dense`,
-  ffn_norm: `${layer}post_attention_layernorm`,
-  ffn_up: `${layer}mlp.dense_h_to_4h`,
-  ffn_down: `${layer}mlp.dense_4h_to_h`,
-});
-
 /** All queries, all keys, all values in place of those of each KV head together. */
 function byKvHead(keys: GgufKeys): readonly Moved[] {
   const { heads, kvHeads, headSize } = readSizes(keys);
@@ -58,8 +33,6 @@ function gptSizes(keys: GgufKeys) {
 export const GPT_ARCHITECTURES: readonly Architecture[] = [
   {
     name: 'gpt2',
-    names: GPT2,
-    transposed: ['attn_qkv', 'attn_output', 'ffn_up', 'ffn_down'],
     config: (keys, tensors) => ({
       model_type: 'gpt2',
       ...gptSizes(keys),
@@ -70,7 +43,6 @@ export const GPT_ARCHITECTURES: readonly Architecture[] = [
   },
   {
     name: 'starcoder',
-    names: GPT2,
     config: (keys, tensors) => ({
       model_type: 'gpt_bigcode',
       ...gptSizes(keys),
@@ -81,12 +53,6 @@ export const GPT_ARCHITECTURES: readonly Architecture[] = [
   },
   {
     name: 'gptneox',
-    names: {
-      token_embd: 'gpt_neox.embed_in',
-      output_norm: 'gpt_neox.final_layer_norm',
-      output: 'embed_out',
-      ...blocks('gpt_neox.layers.*.', 'attention'),
-    },
     moved: byKvHead,
     config: (keys, tensors) => {
       const { hidden, heads, layers, width, positions, headSize } = readSizes(keys);
@@ -108,13 +74,6 @@ export const GPT_ARCHITECTURES: readonly Architecture[] = [
   },
   {
     name: 'bloom',
-    names: {
-      token_embd: 'transformer.word_embeddings',
-      token_embd_norm: 'transformer.word_embeddings_layernorm',
-      output_norm: 'transformer.ln_f',
-      output: 'lm_head',
-      ...blocks(LAYER, 'self_attention'),
-    },
     moved: byKvHead,
     config: (keys) => {
       const { hidden, heads, layers, positions } = readSizes(keys);
@@ -130,15 +89,9 @@ export const GPT_ARCHITECTURES: readonly Architecture[] = [
   },
   {
     name: 'falcon',
-    names: (tensors) => ({
-      token_embd: 'transformer.word_embeddings',
-      output_norm: 'transformer.ln_f',
-      output: 'lm_head',
-      ...blocks(LAYER, 'self_attention'),
-      ...(tensors.has('blk.0.attn_norm_2.weight')
-        ? { attn_norm: `${LAYER}ln_mlp`, attn_norm_2: `${LAYER}ln_attn` }
-        : {}),
-    }),
+    // With two norms, that of the MLP comes first.
+    renamed: (tensors) =>
+      tensors.has('blk.0.attn_norm_2.weight') ? { attn_norm: 'ffn_norm', attn_norm_2: 'attn_norm' } : {},
     moved: byKvHead,
     config: (keys, tensors) => {
       const { hidden, heads, kvHeads, layers, headSize, positions } = readSizes(keys);
@@ -163,17 +116,6 @@ export const GPT_ARCHITECTURES: readonly Architecture[] = [
   },
   {
     name: 'mpt',
-    names: {
-      token_embd: 'transformer.wte',
-      position_embd: 'transformer.wpe',
-      output_norm: 'transformer.norm_f',
-      attn_norm: 'transformer.blocks.*.norm_1',
-      attn_qkv: 'transformer.blocks.*.attn.Wqkv',
-      attn_output: 'transformer.blocks.*.attn.out_proj',
-      ffn_norm: 'transformer.blocks.*.norm_2',
-      ffn_up: 'transformer.blocks.*.ffn.up_proj',
-      ffn_down: 'transformer.blocks.*.ffn.down_proj',
-    },
     config: (keys) => {
       const { hidden, heads, kvHeads, layers, width, positions } = readSizes(keys);
       const slope = keys.number('attention.max_alibi_bias', 0);

@@ -1,7 +1,6 @@
 import { type Architecture, readRope, type StoredTensors } from './architecture.ts';
-import { deepseekExperts, SIGMOID, sharedExperts } from './expert-architectures.ts';
+import { deepseekExperts, SIGMOID } from './expert-architectures.ts';
 import type { GgufKeys } from './gguf-keys.ts';
-import { EXPERTS, LAYER, LLAMA } from './llama-architectures.ts';
 import { stacked } from './row-order.ts';
 
 /** DeepSeek's latent attention. */
@@ -71,19 +70,6 @@ function config(keys: GgufKeys, tensors: StoredTensors) {
 
 export const DEEPSEEK2_ARCHITECTURE: Architecture = {
   name: 'deepseek2',
-  names: {
-    ...LLAMA,
-    ...EXPERTS,
-    ...sharedExperts('shared_experts'),
-    attn_q_a: `${LAYER}self_attn.q_a_proj`,
-    attn_q_a_norm: `${LAYER}self_attn.q_a_layernorm`,
-    attn_q_b: `${LAYER}self_attn.q_b_proj`,
-    attn_kv_a_mqa: `${LAYER}self_attn.kv_a_proj_with_mqa`,
-    attn_kv_a_norm: `${LAYER}self_attn.kv_a_layernorm`,
-    attn_kv_b: `${LAYER}self_attn.kv_b_proj`,
-    attn_k_b: `${LAYER}self_attn.kv_b_proj`,
-    exp_probs_b: { bias: `${LAYER}mlp.gate.e_score_correction_bias` },
-  },
   moved: (keys) => {
     const { plain, values } = headSizes(keys);
     const rows = stacked([

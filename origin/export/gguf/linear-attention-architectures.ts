@@ -1,40 +1,9 @@
 import type { Architecture, StoredTensors } from './architecture.ts';
-import { NEXT_TOKENS } from './expert-architectures.ts';
 import type { GgufKeys } from './gguf-keys.ts';
-import {
-  attentionBias,
-  config,
-  EXPERTS,
-  HEAD_NORMS,
-  LAYER,
-  LLAMA,
-  qwenSharedExperts,
-  SHARED_EXPERT,
-} from './llama-architectures.ts';
+import { attentionBias, config, qwenSharedExperts } from './llama-architectures.ts';
 import { byKeyHead, stacked } from './row-order.ts';
 
 /** Qwen's architectures with gated delta networks in most layers. */
-
-const { ffn_norm: _, ...ATTENTION } = LLAMA;
-
-const NAMES = {
-  ...ATTENTION,
-  ...HEAD_NORMS,
-  ...NEXT_TOKENS,
-  post_attention_norm: `${LAYER}post_attention_layernorm`,
-  ssm_conv1d: `${LAYER}linear_attn.conv1d`,
-  ssm_dt: { bias: `${LAYER}linear_attn.dt_bias` },
-  ssm_a: { weight: `${LAYER}linear_attn.A_log` },
-  ssm_norm: `${LAYER}linear_attn.norm`,
-  ssm_out: `${LAYER}linear_attn.out_proj`,
-};
-
-const APART = {
-  attn_qkv: `${LAYER}linear_attn.in_proj_qkv`,
-  attn_gate: `${LAYER}linear_attn.in_proj_z`,
-  ssm_beta: `${LAYER}linear_attn.in_proj_b`,
-  ssm_alpha: `${LAYER}linear_attn.in_proj_a`,
-};
 
 function shapeOf(keys: GgufKeys) {
   const heads = keys.number('ssm.time_step_rank');
@@ -98,17 +67,9 @@ function movedBlocks(keys: GgufKeys) {
 }
 
 export const LINEAR_ATTENTION_ARCHITECTURES: readonly Architecture[] = [
-  {
-    name: 'qwen35',
-    names: { ...NAMES, ...APART },
-    shiftedNorms: true,
-    moved: movedHeads,
-    config: config('qwen3_5_text', fields),
-  },
+  { name: 'qwen35', moved: movedHeads, config: config('qwen3_5_text', fields) },
   {
     name: 'qwen35moe',
-    names: { ...NAMES, ...APART, ...EXPERTS, ...SHARED_EXPERT },
-    shiftedNorms: true,
     moved: movedHeads,
     config: config('qwen3_5_moe_text', (keys, tensors) => {
       const {
@@ -121,14 +82,6 @@ export const LINEAR_ATTENTION_ARCHITECTURES: readonly Architecture[] = [
   },
   {
     name: 'qwen3next',
-    names: {
-      ...NAMES,
-      ...EXPERTS,
-      ...SHARED_EXPERT,
-      attn_qkv: `${LAYER}linear_attn.in_proj_qkvz`,
-      ssm_ba: `${LAYER}linear_attn.in_proj_ba`,
-    },
-    shiftedNorms: true,
     moved: movedBlocks,
     config: config('qwen3_next', (keys, tensors) => ({
       ...qwenSharedExperts(true)(keys, tensors),

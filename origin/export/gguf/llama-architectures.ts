@@ -7,53 +7,9 @@ import {
   type StoredTensors,
 } from './architecture.ts';
 import type { GgufKeys } from './gguf-keys.ts';
-import { after } from './row-order.ts';
+import { after, alternating } from './row-order.ts';
 
-/** Architectures whose tensors Hugging Face names as Llama's, with what each of them adds. */
-
-export const LAYER = 'model.layers.*.';
-
-export const BODY = {
-  token_embd: 'model.embed_tokens',
-  output_norm: 'model.norm',
-  output: 'lm_head',
-  attn_norm: `${LAYER}input_layernorm`,
-  attn_q: `${LAYER}self_attn.q_proj`,
-  attn_k: `${LAYER}self_attn.k_proj`,
-  attn_v: `${LAYER}self_attn.v_proj`,
-  attn_output: `${LAYER}self_attn.o_proj`,
-  ffn_norm: `${LAYER}post_attention_layernorm`,
-};
-export const HEAD_NORMS = {
-  attn_q_norm: `${LAYER}self_attn.q_norm`,
-  attn_k_norm: `${LAYER}self_attn.k_norm`,
-};
-const MLP = {
-  ffn_gate: `${LAYER}mlp.gate_proj`,
-  ffn_up: `${LAYER}mlp.up_proj`,
-  ffn_down: `${LAYER}mlp.down_proj`,
-};
-export const EXPERTS = {
-  ffn_gate_inp: `${LAYER}mlp.gate`,
-  ffn_gate_exps: `${LAYER}mlp.experts.*.gate_proj`,
-  ffn_up_exps: `${LAYER}mlp.experts.*.up_proj`,
-  ffn_down_exps: `${LAYER}mlp.experts.*.down_proj`,
-};
-export const LLAMA = { ...BODY, ...MLP };
-/** Beside Qwen's experts. */
-export const SHARED_EXPERT = {
-  ffn_gate_inp_shexp: `${LAYER}mlp.shared_expert_gate`,
-  ffn_gate_shexp: `${LAYER}mlp.shared_expert.gate_proj`,
-  ffn_up_shexp: `${LAYER}mlp.shared_expert.up_proj`,
-  ffn_down_shexp: `${LAYER}mlp.shared_expert.down_proj`,
-};
-/** OLMo 2, EXAONE 4: norms of the results only. */
-const NORMS_AFTER = {
-  post_attention_norm: `${LAYER}post_attention_layernorm`,
-  post_ffw_norm: `${LAYER}post_feedforward_layernorm`,
-};
-/** Gemma 2 and 3: norms before and after. */
-export const NORMS_AROUND = { ...NORMS_AFTER, ffn_norm: `${LAYER}pre_feedforward_layernorm` };
+/** Architectures with rotary positions whose keys are those of Llama, with what each of them adds. */
 
 export type Config = Architecture['config'];
 type Fields = Readonly<Record<string, unknown>>;
@@ -99,7 +55,6 @@ function gemmaScale(keys: GgufKeys, largest: number) {
   return { query_pre_attn_scalar: layers === largest ? hidden / heads : headSize };
 }
 
-const gemma = { names: { ...LLAMA, ...HEAD_NORMS, ...NORMS_AROUND }, shiftedNorms: true };
 const GELU_TANH = { hidden_activation: 'gelu_pytorch_tanh' };
 
 export const graniteMultipliers = (keys: GgufKeys) => ({
@@ -176,44 +131,34 @@ function exaone4Windows(keys: GgufKeys) {
   return { sliding_window: size, layer_types: layerTypes(keys, (layer) => (layer + 1) % 4 !== 0) };
 }
 
+const gptOssConfig: Config = (keys, tensors) => ({
+  ...llamaConfig('gpt_oss', keys, tensors),
+  intermediate_size: keys.number('expert_feed_forward_length'),
+  ...expertCounts(keys),
+  attention_bias: true,
+  sliding_window: keys.number('attention.sliding_window'),
+  layer_types: layerTypes(keys, (layer) => layer % 2 === 0),
+  rope_scaling: { ...(llamaConfig('', keys, tensors).rope_scaling ?? {}), truncate: false },
+});
+
 export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
   {
     name: 'llama',
-    names: {
-      ...LLAMA,
-      ffn_gate_inp: `${LAYER}block_sparse_moe.gate`,
-      ffn_gate_exps: `${LAYER}block_sparse_moe.experts.*.w1`,
-      ffn_down_exps: `${LAYER}block_sparse_moe.experts.*.w2`,
-      ffn_up_exps: `${LAYER}block_sparse_moe.experts.*.w3`,
-    },
     pairs: true,
     config: (keys, tensors) =>
       keys.number('expert_count', 0) === 0
         ? config('llama', biases)(keys, tensors)
         : config('mixtral', expertCounts)(keys, tensors),
   },
-  { name: 'internlm2', names: LLAMA, pairs: true, config: config('llama', biases) },
-  { name: 'minicpm', names: LLAMA, pairs: true, config: minicpmConfig },
-  { name: 'qwen2', names: LLAMA, config: config('qwen2') },
-  {
-    name: 'qwen2moe',
-    names: {
-      ...LLAMA,
-      ...EXPERTS,
-      ...SHARED_EXPERT,
-    },
-    config: config('qwen2_moe', qwenSharedExperts(false)),
-  },
-  { name: 'qwen3', names: { ...LLAMA, ...HEAD_NORMS }, config: config('qwen3', attentionBias) },
-  {
-    name: 'qwen3moe',
-    names: { ...LLAMA, ...HEAD_NORMS, ...EXPERTS },
-    config: config('qwen3_moe', qwenExperts(true)),
-  },
-  { name: 'gemma', names: LLAMA, shiftedNorms: true, config: config('gemma', () => GELU_TANH) },
+  { name: 'internlm2', pairs: true, config: config('llama', biases) },
+  { name: 'minicpm', pairs: true, config: minicpmConfig },
+  { name: 'qwen2', config: config('qwen2') },
+  { name: 'qwen2moe', config: config('qwen2_moe', qwenSharedExperts(false)) },
+  { name: 'qwen3', config: config('qwen3', attentionBias) },
+  { name: 'qwen3moe', config: config('qwen3_moe', qwenExperts(true)) },
+  { name: 'gemma', config: config('gemma', () => GELU_TANH) },
   {
     name: 'gemma2',
-    ...gemma,
     config: config('gemma2', (keys) => ({
       ...GELU_TANH,
       ...gemmaScale(keys, 46),
@@ -223,74 +168,103 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
       layer_types: layerTypes(keys, (layer) => layer % 2 === 0),
     })),
   },
-  { name: 'gemma3', ...gemma, config: gemma3Config },
+  { name: 'gemma3', config: gemma3Config },
   {
     name: 'olmo',
-    names: LLAMA,
     pairs: true,
     config: config('olmo', (keys) => ({
       layer_norm_eps: null,
       clip_qkv: keys.has('attention.clamp_kqv') ? keys.number('attention.clamp_kqv') : null,
     })),
   },
-  { name: 'olmo2', names: { ...LLAMA, ...HEAD_NORMS, ...NORMS_AFTER }, config: olmo2Config },
+  { name: 'olmo2', config: olmo2Config },
   {
     name: 'olmoe',
-    names: { ...LLAMA, ...HEAD_NORMS, ...EXPERTS },
     config: config('olmoe', (keys) => ({ ...expertCounts(keys), norm_topk_prob: false })),
   },
-  { name: 'smollm3', names: LLAMA, pairs: true, config: config('smollm3') },
-  { name: 'granite', names: LLAMA, pairs: true, config: graniteConfig },
+  { name: 'smollm3', pairs: true, config: config('smollm3') },
+  { name: 'granite', pairs: true, config: graniteConfig },
   {
     name: 'granitemoe',
-    names: {
-      ...BODY,
-      ffn_gate_inp: `${LAYER}block_sparse_moe.router.layer`,
-      ffn_gate_exps: `${LAYER}block_sparse_moe.input_linear`,
-      ffn_down_exps: `${LAYER}block_sparse_moe.output_linear`,
-    },
     moved: (keys) => [
       { from: ['ffn_gate_exps', 'ffn_up_exps'], rows: after(keys.number('feed_forward_length')) },
     ],
     pairs: true,
     config: config('granitemoe', (keys) => ({ ...graniteMultipliers(keys), ...expertCounts(keys) })),
   },
-  { name: 'arcee', names: LLAMA, pairs: true, config: config('arcee', () => ({ hidden_act: 'relu2' })) },
-  { name: 'ernie4_5', names: LLAMA, config: config('ernie4_5') },
-  {
-    name: 'exaone4',
-    names: { ...LLAMA, ...HEAD_NORMS, ...NORMS_AFTER },
-    config: config('exaone4', exaone4Windows),
-  },
+  { name: 'arcee', pairs: true, config: config('arcee', () => ({ hidden_act: 'relu2' })) },
+  { name: 'ernie4_5', config: config('ernie4_5') },
+  { name: 'exaone4', config: config('exaone4', exaone4Windows) },
   {
     name: 'seed_oss',
-    names: { ...LLAMA, post_attention_norm: `${LAYER}post_attention_layernorm` },
     config: config('seed_oss', (keys, tensors) => ({
       ...attentionBias(keys, tensors),
       attention_out_bias: tensors.has('blk.0.attn_output.bias'),
     })),
   },
+  { name: 'hunyuan-dense', config: config('hunyuan_v1_dense', attentionBias) },
+  { name: 'apertus', scalars: ['xielu.alpha_p', 'xielu.alpha_n'], config: config('apertus') },
   {
-    name: 'hunyuan-dense',
-    names: {
-      ...LLAMA,
-      attn_q_norm: `${LAYER}self_attn.query_layernorm`,
-      attn_k_norm: `${LAYER}self_attn.key_layernorm`,
-    },
-    config: config('hunyuan_v1_dense', attentionBias),
+    name: 'gpt-oss',
+    moved: () => [{ from: ['ffn_gate_exps', 'ffn_up_exps'], rows: alternating }],
+    config: gptOssConfig,
   },
   {
-    name: 'apertus',
-    names: {
-      ...LLAMA,
-      ...HEAD_NORMS,
-      attn_norm: `${LAYER}attention_layernorm`,
-      ffn_norm: `${LAYER}feedforward_layernorm`,
-    },
-    scalars: {
-      [`${LAYER}mlp.act_fn.alpha_p`]: 'xielu.alpha_p',
-      [`${LAYER}mlp.act_fn.alpha_n`]: 'xielu.alpha_n',
-    },
-    config: config('apertus'),
+    name: 'command-r',
+    config: config('cohere', (keys, tensors) => ({
+      logit_scale: keys.number('logit_scale', 1),
+      use_qk_norm: tensors.has('blk.0.attn_q_norm.weight'),
+    })),
   },
+  {
+    name: 'cohere2',
+    config: config('cohere2', (keys) => ({
+      logit_scale: keys.number('logit_scale'),
+      sliding_window: keys.number('attention.sliding_window'),
+      layer_types: layerTypes(keys, (layer) => (layer + 1) % 4 !== 0),
+    })),
+  },
+  {
+    name: 'phi2',
+    config: config('phi', (_, tensors) => ({
+      // The converter writes four times the hidden size whatever the width is.
+      intermediate_size: tensors.shape('blk.0.ffn_up.weight')[0],
+      hidden_act: 'gelu_new',
+    })),
+  },
+  {
+    name: 'phi3',
+    config: config('phi3', (keys) => ({
+      sliding_window: keys.number('attention.sliding_window', 0) || null,
+    })),
+  },
+  {
+    name: 'starcoder2',
+    config: config('starcoder2', (keys, tensors) => ({
+      norm_epsilon: keys.number('attention.layer_norm_epsilon'),
+      layer_norm_eps: null,
+      use_bias: tensors.has('blk.0.attn_q.bias'),
+      hidden_act: 'gelu_pytorch_tanh',
+    })),
+  },
+  {
+    name: 'stablelm',
+    config: config('stablelm', (keys, tensors) => ({
+      use_parallel_residual:
+        keys.flag('use_parallel_residual', true) && !tensors.has('blk.0.ffn_norm.weight'),
+      use_qkv_bias: tensors.has('blk.0.attn_q.bias'),
+      qk_layernorm: tensors.has('blk.0.attn_q_norm.weight'),
+    })),
+  },
+  {
+    name: 'nemotron',
+    config: config('nemotron', (keys) => ({
+      norm_eps: keys.number('attention.layer_norm_epsilon'),
+      layer_norm_eps: null,
+      rms_norm_eps: null,
+      hidden_act: 'relu2',
+    })),
+  },
+  { name: 'chatglm', config: config('glm', attentionBias) },
+  { name: 'glm4', config: config('glm4', attentionBias) },
 ];

@@ -1,5 +1,6 @@
 import { ModelError } from '@continuo/origin/model/config/model-json.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
+import type { DecoderDesign } from '../design/decoder-design.ts';
 import {
   type Architecture,
   CONFIG_TENSORS,
@@ -7,8 +8,8 @@ import {
   type Moved,
   type RowOrder,
   type StoredTensors,
-  type TensorName,
 } from './architecture.ts';
+import { type ConvertedTensor, convertedTensors } from './design-tensors.ts';
 import type { GgufTensor } from './gguf-header.ts';
 import type { GgufKeys } from './gguf-keys.ts';
 import { halvesOfPairs, IN_PLACE } from './row-order.ts';
@@ -54,35 +55,46 @@ interface StoredName {
   readonly part: 'weight' | 'bias' | 'scale';
 }
 
+/** A tensor of a file, and what the design has of it. */
+interface Stored {
+  readonly name: StoredName;
+  readonly tensor: GgufTensor;
+  readonly converted: ConvertedTensor;
+}
+
 /**
- * Returns the recipes of a model's tensors.
- * @throws ModelError that names a tensor which the architecture does not have
+ * Returns the recipes of a model's tensors. Those of layers that the design does not have, such as layers
+ * that predict further tokens, keep their names.
+ * @throws ModelError that names a tensor which the design does not have
  */
 export function recipesOf(
   architecture: Architecture,
   keys: GgufKeys,
   file: ReadonlyMap<string, GgufTensor>,
-  tensors: StoredTensors,
+  { design, stored }: { readonly design: DecoderDesign; readonly stored: StoredTensors },
 ): TensorRecipe[] {
-  const names = typeof architecture.names === 'function' ? architecture.names(tensors) : architecture.names;
-  const recipes: TensorRecipe[] = scalarRecipes(architecture, keys);
+  const converted = convertedTensors(design);
+  const renamed = architecture.renamed?.(stored) ?? {};
   const moved = architecture.moved?.(keys) ?? [];
+  const recipes: TensorRecipe[] = scalarRecipes(architecture, keys, converted);
   for (const tensor of file.values()) {
-    const stored = parseName(tensor.name);
-    if (stored !== null && CONFIG_TENSORS.has(stored.base)) continue;
+    const name = parseName(tensor.name);
+    if (name !== null && CONFIG_TENSORS.has(name.base)) continue;
     // Read together with the first.
-    if (stored !== null && moved.some(({ from }) => from.indexOf(stored.base) > 0)) continue;
-    const name = names[stored?.base ?? ''];
-    if (stored === null || name === undefined) {
+    if (name !== null && moved.some(({ from }) => from.indexOf(name.base) > 0)) continue;
+    const known =
+      name !== null && Number(name.layer) >= design.layers.length
+        ? unused(tensor)
+        : converted.get(name === null ? '' : placeOf(name, renamed));
+    if (name === null || known === undefined) {
       throw new ModelError(
         `tensor ${JSON.stringify(tensor.name)} is unknown for the architecture ${architecture.name}`,
       );
     }
-    const rule = moved.find(({ from }) => from[0] === stored.base);
-    const recipe = plainRecipe(architecture, keys, { stored, name, tensor });
-    recipes.push(
-      ...(rule === undefined ? stackedRecipes(recipe) : [movedRecipe(recipe, rule, stored, file)]),
-    );
+    const rule = moved.find(({ from }) => from[0] === name.base);
+    const recipe = plainRecipe(architecture, keys, { name, tensor, converted: known });
+    if (rule !== undefined) recipes.push(movedRecipe(recipe, rule, name, file));
+    else recipes.push(...(known.isStack ? stackedRecipes(recipe, known.names) : [recipe]));
   }
   return recipes;
 }
@@ -92,28 +104,30 @@ function parseName(name: string): StoredName | null {
   return match === undefined ? null : { layer, base, part: part as StoredName['part'] };
 }
 
-/** Fills in the layer, if the tensor is of one; another `*` stays. */
-function nameOf(name: TensorName, { layer, part }: StoredName): string {
-  const published = typeof name === 'string' ? `${name}.${part}` : name[part];
-  if (published === undefined) throw new ModelError(`a ${part} is unknown for ${JSON.stringify(name)}`);
-  return layer === '' ? published : published.replace('*', layer);
-}
+const placeOf = ({ layer, base, part }: StoredName, renamed: Readonly<Record<string, string>>): string =>
+  `${layer === '' ? '' : `blk.${layer}.`}${renamed[base] ?? base}.${part}`;
+
+const unused = ({ name }: GgufTensor): ConvertedTensor => ({
+  names: [name],
+  isStack: false,
+  transposed: false,
+  offset: 0,
+});
 
 function plainRecipe(
   architecture: Architecture,
   keys: GgufKeys,
-  { stored, name, tensor }: { stored: StoredName; name: TensorName; tensor: GgufTensor },
+  { name, tensor, converted }: Stored,
 ): TensorRecipe {
-  const { base, part } = stored;
-  const transposed = part === 'weight' && (architecture.transposed ?? []).includes(base);
+  const { names, transposed, offset } = converted;
   return {
-    name: nameOf(name, stored),
-    shape: publishedShape(stored, tensor, transposed),
+    name: names[0]!,
+    shape: publishedShape(name, tensor, transposed),
     sources: [tensor],
-    unitLength: unitLengthOf(tensor, part),
-    unit: architecture.pairs && ROTATED.includes(base) ? halvesOfPairs(headSizeOf(keys)) : IN_PLACE,
+    unitLength: unitLengthOf(tensor, name.part),
+    unit: architecture.pairs && ROTATED.includes(name.base) ? halvesOfPairs(headSizeOf(keys)) : IN_PLACE,
     column: null,
-    change: part === 'weight' ? changeOf(architecture, base) : null,
+    change: changeOf(name, offset),
     transposed,
   };
 }
@@ -131,10 +145,9 @@ function publishedShape(
   return KERNELS.includes(base) ? [...shape.slice(0, 1), 1, ...shape.slice(1)] : shape;
 }
 
-function changeOf({ shiftedNorms = false }: Architecture, base: string): TensorRecipe['change'] {
-  if (base === DECAY) return (value) => Math.log(-value);
-  const isShifted = shiftedNorms && base.endsWith('norm') && !VECTORS.includes(base);
-  return isShifted ? (value) => value - 1 : null;
+function changeOf({ base, part }: StoredName, offset: 0 | 1): TensorRecipe['change'] {
+  if (base === DECAY && part === 'weight') return (value) => Math.log(-value);
+  return offset === 0 ? null : (value) => value - offset;
 }
 
 const unitLengthOf = ({ shape }: Pick<GgufTensor, 'shape'>, part: StoredName['part']): number =>
@@ -144,16 +157,18 @@ const sizeOf = (shape: readonly number[]) => shape.reduce((product, size) => pro
 
 const turned = (shape: readonly number[]) => [...shape.slice(0, -2), ...shape.slice(-2).reverse()];
 
-/** One recipe for each matrix or vector of a stack, such as each expert. */
-function stackedRecipes(recipe: TensorRecipe): TensorRecipe[] {
-  if (!recipe.name.includes('*')) return [recipe];
+/** One recipe for each matrix or vector of a stack, such as each expert. @throws ModelError */
+function stackedRecipes(recipe: TensorRecipe, names: readonly string[]): TensorRecipe[] {
   const [count = 0, ...shape] = recipe.shape;
   const unitLength = shape.length === 1 ? 1 : recipe.unitLength;
   const units = sizeOf(shape) / unitLength;
-  return Array.from({ length: count }, (_, index) => ({
+  const [{ name }] = recipe.sources as readonly [GgufTensor];
+  if (count !== names.length)
+    throw new ModelError(`tensor ${JSON.stringify(name)} has ${count} parts in place of ${names.length}`);
+  return names.map((name, index) => ({
     ...recipe,
     unitLength,
-    name: recipe.name.replace('*', String(index)),
+    name,
     shape,
     unit: (unit) => ({ source: 0, row: index * units + unit }),
   }));
@@ -205,13 +220,17 @@ function joinedShape(
   return transposed ? turned(joined) : joined;
 }
 
-function scalarRecipes({ scalars = {} }: Architecture, keys: GgufKeys): TensorRecipe[] {
+function scalarRecipes(
+  { scalars = [] }: Architecture,
+  keys: GgufKeys,
+  converted: ReadonlyMap<string, ConvertedTensor>,
+): TensorRecipe[] {
   const layers = keys.number('block_count');
-  return Object.entries(scalars).flatMap(([name, key]) => {
+  return scalars.flatMap((key) => {
     const values = keys.list(key) ?? [];
     if (values.length !== layers) throw keys.fault(key, `a list of ${layers} numbers`);
     return values.map((value, layer) => ({
-      name: name.replace('*', String(layer)),
+      name: converted.get(`blk.${layer}.${key}.weight`)!.names[0]!,
       shape: [1],
       sources: [],
       unitLength: 1,

@@ -11,7 +11,7 @@ import { type Tensor, type Value, writeGguf } from './gguf-writer.ts';
 
 const KEYS: Readonly<Record<string, Value>> = {
   'general.architecture': { text: 'qwen2' },
-  'qwen2.block_count': { u32: 0 },
+  'qwen2.block_count': { u32: 1 },
   'qwen2.context_length': { u32: 16 },
   'qwen2.embedding_length': { u32: 256 },
   'qwen2.feed_forward_length': { u32: 16 },
@@ -167,7 +167,6 @@ describe('the precision of a built file', () => {
   ] as const)('is $listed for $types as $precision', async ({ types, precision, listed }) => {
     const keys = {
       ...KEYS,
-      'qwen2.block_count': { u32: 1 },
       'qwen2.embedding_length': { u32: 64 },
       'qwen2.feed_forward_length': { u32: 64 },
       'tokenizer.ggml.tokens': { texts: Array.from({ length: 512 }, (_, id) => `t${id}`) },

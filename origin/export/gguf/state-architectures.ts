@@ -1,23 +1,13 @@
-import { type Architecture, anyLayerHas, headSizeOf, type StoredTensors } from './architecture.ts';
-import { deepseekExperts, NEXT_TOKENS } from './expert-architectures.ts';
+import { type Architecture, anyLayerHas, headSizeOf, readRope, type StoredTensors } from './architecture.ts';
+import { deepseekExperts, SIGMOID } from './expert-architectures.ts';
 import type { GgufKeys } from './gguf-keys.ts';
-import { attentionBias, BODY, graniteMultipliers, LAYER, LLAMA } from './llama-architectures.ts';
+import { type Config, expertCounts, graniteMultipliers } from './llama-architectures.ts';
 import { after } from './row-order.ts';
 
-/** Architectures with state spaces (Mamba 2) in place of attention in most layers, or beside it. */
-
-const stateSpace = (place: string) => ({
-  ssm_in: `${LAYER}${place}.in_proj`,
-  ssm_conv1d: `${LAYER}${place}.conv1d`,
-  ssm_dt: { bias: `${LAYER}${place}.dt_bias` },
-  ssm_a: { weight: `${LAYER}${place}.A_log` },
-  ssm_d: { weight: `${LAYER}${place}.D` },
-  ssm_norm: `${LAYER}${place}.norm`,
-  ssm_out: `${LAYER}${place}.out_proj`,
-});
+/** Architectures with state spaces (Mamba 2) or convolutions in place of attention, or beside it. */
 
 /** Sizes of an architecture whose heads may differ by layer. */
-export function sizes(keys: GgufKeys) {
+function sizes(keys: GgufKeys) {
   const headSize = headSizeOf(keys);
   keys.require('attention.value_length', headSize);
   return {
@@ -53,7 +43,7 @@ function mambaFields(keys: GgufKeys, tensors: StoredTensors) {
 }
 
 /** KV heads of the layers with attention; the others have 0. @throws ModelError */
-export function kvHeadsByLayer(keys: GgufKeys, layers = keys.number('block_count')) {
+function kvHeadsByLayer(keys: GgufKeys, layers = keys.number('block_count')) {
   const counts = keys.list('attention.head_count_kv') ?? [];
   const attending = counts.filter((count) => count > 0);
   const isValid = attending.length > 0 && attending.every((count) => count === attending[0]);
@@ -102,7 +92,8 @@ function falconH1(keys: GgufKeys, tensors: StoredTensors) {
     projectors_bias: tensors.has('blk.0.ssm_out.bias'),
     mamba_rms_norm: tensors.has('blk.0.ssm_norm.weight'),
     mamba_norm_before_gate: false,
-    ...attentionBias(keys, tensors),
+    // The converter multiplies these biases by the factor of the inputs, which the file does not have.
+    attention_bias: false,
     mlp_bias: tensors.has('blk.0.ffn_up.bias'),
   };
 }
@@ -172,39 +163,33 @@ function mamba2(keys: GgufKeys, tensors: StoredTensors) {
   };
 }
 
-/** Layers of one block each, with one norm. */
-const NEMOTRON_BODY = {
-  ...BODY,
-  token_embd: 'model.embeddings',
-  output_norm: 'model.norm_f',
-  attn_norm: `${LAYER}norm`,
-  ...stateSpace('mixer'),
-};
+/** Convolutions in place of attention in most layers. */
+const lfm2 =
+  (modelType: string, more: (keys: GgufKeys) => Readonly<Record<string, unknown>>): Config =>
+  (keys, tensors) => {
+    const { attends, kvHeads } = kvHeadsByLayer(keys);
+    const common = sizes(keys);
+    return {
+      model_type: modelType,
+      ...common,
+      num_key_value_heads: kvHeads,
+      num_hidden_layers: attends.length,
+      intermediate_size: keys.number('feed_forward_length'),
+      norm_eps: keys.number('attention.layer_norm_rms_epsilon'),
+      conv_L_cache: keys.number('shortconv.l_cache'),
+      conv_bias: tensors.has(`blk.${attends.indexOf(false)}.shortconv.conv.bias`),
+      layer_types: attends.map((isAttention) => (isAttention ? 'full_attention' : 'conv')),
+      ...readRope(keys, tensors, {
+        headSize: common.head_dim,
+        positions: common.max_position_embeddings,
+      }),
+      ...more(keys),
+    };
+  };
 
-const NEMOTRON = {
-  ...NEMOTRON_BODY,
-  attn_q: `${LAYER}mixer.q_proj`,
-  attn_k: `${LAYER}mixer.k_proj`,
-  attn_v: `${LAYER}mixer.v_proj`,
-  attn_output: `${LAYER}mixer.o_proj`,
-  ffn_up: `${LAYER}mixer.up_proj`,
-  ffn_down: `${LAYER}mixer.down_proj`,
-};
-
-export const STATE_SPACE_ARCHITECTURES: readonly Architecture[] = [
+export const STATE_ARCHITECTURES: readonly Architecture[] = [
   {
     name: 'granitehybrid',
-    names: {
-      ...BODY,
-      ...stateSpace('mamba'),
-      ffn_gate: `${LAYER}shared_mlp.input_linear`,
-      ffn_down: `${LAYER}shared_mlp.output_linear`,
-      ffn_gate_inp: `${LAYER}block_sparse_moe.router.layer`,
-      ffn_gate_exps: `${LAYER}block_sparse_moe.input_linear`,
-      ffn_down_exps: `${LAYER}block_sparse_moe.output_linear`,
-      ffn_gate_shexp: `${LAYER}shared_mlp.input_linear`,
-      ffn_down_shexp: `${LAYER}shared_mlp.output_linear`,
-    },
     pairs: true,
     moved: (keys) => {
       const shared = after(keys.number('expert_shared_feed_forward_length'));
@@ -216,37 +201,11 @@ export const STATE_SPACE_ARCHITECTURES: readonly Architecture[] = [
     },
     config: graniteHybrid,
   },
-  {
-    name: 'falcon-h1',
-    names: {
-      ...LLAMA,
-      ...stateSpace('mamba'),
-      output_norm: 'model.final_layernorm',
-      // The converter multiplies these biases by the factor of the inputs, which the file does not have.
-      attn_q: { weight: `${LAYER}self_attn.q_proj.weight` },
-      attn_k: { weight: `${LAYER}self_attn.k_proj.weight` },
-      attn_v: { weight: `${LAYER}self_attn.v_proj.weight` },
-      ffn_norm: `${LAYER}pre_ff_layernorm`,
-      ffn_gate: `${LAYER}feed_forward.gate_proj`,
-      ffn_up: `${LAYER}feed_forward.up_proj`,
-      ffn_down: `${LAYER}feed_forward.down_proj`,
-    },
-    config: falconH1,
-  },
-  { name: 'mamba2', names: NEMOTRON_BODY, config: mamba2 },
-  { name: 'nemotron_h', names: NEMOTRON, pairs: true, config: nemotronH },
+  { name: 'falcon-h1', config: falconH1 },
+  { name: 'mamba2', config: mamba2 },
+  { name: 'nemotron_h', pairs: true, config: nemotronH },
   {
     name: 'nemotron_h_moe',
-    names: {
-      ...NEMOTRON,
-      ...NEXT_TOKENS,
-      ffn_gate_inp: `${LAYER}mixer.gate`,
-      exp_probs_b: { bias: `${LAYER}mixer.gate.e_score_correction_bias` },
-      ffn_up_exps: `${LAYER}mixer.experts.*.up_proj`,
-      ffn_down_exps: `${LAYER}mixer.experts.*.down_proj`,
-      ffn_up_shexp: `${LAYER}mixer.shared_experts.up_proj`,
-      ffn_down_shexp: `${LAYER}mixer.shared_experts.down_proj`,
-    },
     pairs: true,
     config: (keys, tensors) => ({
       ...nemotronH(keys, tensors),
@@ -255,6 +214,22 @@ export const STATE_SPACE_ARCHITECTURES: readonly Architecture[] = [
       n_group: keys.number('expert_group_count', 1),
       topk_group: keys.number('expert_group_used_count', 1),
       moe_shared_expert_intermediate_size: keys.number('expert_shared_feed_forward_length'),
+    }),
+  },
+  {
+    name: 'lfm2',
+    // The converter has computed the width.
+    config: lfm2('lfm2', () => ({ block_auto_adjust_ff_dim: false })),
+  },
+  {
+    name: 'lfm2moe',
+    config: lfm2('lfm2_moe', (keys) => {
+      keys.require('expert_gating_func', SIGMOID);
+      return {
+        ...expertCounts(keys),
+        moe_intermediate_size: keys.number('expert_feed_forward_length'),
+        num_dense_layers: keys.number('leading_dense_block_count'),
+      };
     }),
   },
 ];
