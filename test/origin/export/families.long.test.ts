@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { buildModel } from '../../../origin/export/build.ts';
 import { FAMILIES } from '../../../origin/export/families/families.ts';
-import { prefill } from '../../../origin/hub/greedy.ts';
+import { prefill } from '../../../origin/hub/check/greedy.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { differingPrompts, LOGIT_TOLERANCE, PREFILL_CHUNK } from '../../tools/exporters/family-comparison.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { describeFamily, FAMILIES } from '../../../origin/export/families/families.ts';
-import { NEUTRAL_FIELDS } from '../../../origin/export/families/reading/neutral-fields.ts';
+import { NEUTRAL_FIELDS } from '../../../origin/export/families/reading/known-fields.ts';
 import { ModelError } from '../../../origin/model/config/model-json.ts';
 import { CASES } from './family-cases.ts';
 

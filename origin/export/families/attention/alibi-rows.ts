@@ -1,7 +1,7 @@
 import { words } from '@continuo/shared/field-names.ts';
 import type { DecoderRow, Differences, RowContext } from '../reading/decoder-row.ts';
 import { layerNorm } from '../reading/design-parts.ts';
-import { NEUTRAL_FIELDS } from '../reading/neutral-fields.ts';
+import { NEUTRAL_FIELDS } from '../reading/known-fields.ts';
 import { ALL_BIASES, layerNormWithBias, TRANSFORMER_PREFIXES } from './gpt-rows.ts';
 
 /** Families that can have ALiBi in place of rotary positions. */

@@ -7,9 +7,9 @@ import type {
   ExpertsStyle,
   LayerDifferences,
   RowContext,
-  Sizes,
 } from '../reading/decoder-row.ts';
 import { projection, readSlidingLayers, rmsNorm } from '../reading/design-parts.ts';
+import type { Sizes } from '../reading/sizes.ts';
 import { NORMS_AROUND } from './gemma-rows.ts';
 
 /** Gemma 4: heads of two sizes, layers that read the KV of earlier ones, vectors of each token by layer. */

@@ -8,9 +8,10 @@ import type {
 import type { AttentionDesign, MixerDesign, ParallelDesign } from '../../design/mixer-design.ts';
 import type { ConfigFields } from './config-fields.ts';
 import type { RotaryOptions } from './rotary.ts';
+import type { SizeRules, Sizes } from './sizes.ts';
 
 /** A row of the table of families: how a decoder differs from Llama's. What is absent is as in Llama. */
-export interface DecoderRow {
+export interface DecoderRow extends SizeRules {
   /** Values of model_type in config.json. */
   readonly modelTypes: readonly string[];
   /** Values of model_type of models with images, whose text_config has one of `modelTypes`. */
@@ -26,14 +27,8 @@ export interface DecoderRow {
   readonly prefixes?: readonly string[];
   /** Parts of tensors' names that checkpoints write otherwise: the design's, and the other one. */
   readonly aliases?: Readonly<Record<string, string>>;
-  /** Names in config.json of sizes that have another name than in Llama. */
-  readonly sizeFields?: Partial<Readonly<Record<keyof typeof SIZE_FIELDS, readonly string[]>>>;
   /** Values of fields with which they change nothing; others are refused. */
   readonly requires?: Readonly<Record<string, readonly unknown[]>>;
-  /** Counts the layers, where config.json may not have their number. */
-  readonly layers?: (fields: ConfigFields) => number;
-  /** True if the model has no limit of positions (ALiBi) unless config.json has one. */
-  readonly unlimited?: boolean;
   readonly differences: (row: RowContext) => Differences;
 }
 
@@ -43,19 +38,6 @@ export interface RowContext {
   readonly fields: ConfigFields;
   readonly sizes: Sizes;
 }
-
-export const SIZE_FIELDS = {
-  vocabulary: ['vocab_size'],
-  hidden: ['hidden_size'],
-  layers: ['num_hidden_layers'],
-  heads: ['num_attention_heads'],
-  kvHeads: ['num_key_value_heads'],
-  headSize: ['head_dim'],
-  width: ['intermediate_size'],
-  positions: ['max_position_embeddings'],
-};
-
-export type Sizes = Readonly<Record<keyof typeof SIZE_FIELDS, number>>;
 
 export interface Differences {
   /** Sizes that do not follow from `sizeFields`. */

@@ -1,5 +1,4 @@
-import { ModelError } from '@continuo/origin/model/config/model-json.ts';
-import { attentionsOf, type DecoderDesign, type LayerDesign } from '../../design/decoder-design.ts';
+import type { DecoderDesign, LayerDesign } from '../../design/decoder-design.ts';
 import type { Activation, MlpDesign } from '../../design/feed-forward-design.ts';
 import type { AttentionDesign, HeadNormDesign, MixerDesign } from '../../design/mixer-design.ts';
 import { type NormDesign, type ProjectionDesign, type RowRange, whole } from '../../design/weight-design.ts';
@@ -12,12 +11,11 @@ import {
   LLAMA_NAMES,
   type Names,
   type NormStyle,
-  SIZE_FIELDS,
-  type Sizes,
 } from './decoder-row.ts';
 import { describeExperts } from './describe-experts.ts';
 import { chosenRows, interleaved, projection, readActivation } from './design-parts.ts';
 import { readRotary } from './rotary.ts';
+import { readSizes, type Sizes } from './sizes.ts';
 
 /** Turns a row of the table into the design of a decoder. */
 
@@ -31,58 +29,6 @@ export function describeRow(row: DecoderRow, fields: ConfigFields, outer: Config
   for (const [name, allowed] of Object.entries(row.requires ?? {})) fields.require(name, ...allowed);
   const differences = row.differences({ fields, sizes });
   return new RowDesigner(fields, { ...sizes, ...differences.sizes }, differences).decoder(outer);
-}
-
-type SizeNames = Readonly<Record<keyof Sizes, readonly string[]>>;
-
-function readSizes(fields: ConfigFields, row: DecoderRow): Sizes {
-  const names: SizeNames = { ...SIZE_FIELDS, ...row.sizeFields };
-  const count = (size: keyof Sizes, absent?: number): number => {
-    const name = names[size].find((alternative) => fields.has(alternative));
-    return name === undefined && absent !== undefined ? absent : fields.count(name ?? names[size][0]!);
-  };
-  const hidden = count('hidden');
-  const heads = count('heads');
-  const hasPositions = names.positions.some((name) => fields.has(name));
-  return {
-    hidden,
-    heads,
-    vocabulary: count('vocabulary'),
-    layers: count('layers', row.layers?.(fields)),
-    kvHeads: count('kvHeads', heads),
-    headSize: count('headSize', hidden / heads),
-    width: count('width', 4 * hidden),
-    positions: hasPositions || row.unlimited !== true ? count('positions') : Infinity,
-  };
-}
-
-const HEAD_MULTIPLE = 8;
-
-/** Refuses sizes that the operator for attention does not have. @throws ModelError that names a field */
-export function requireAttention(row: DecoderRow, fields: ConfigFields, design: DecoderDesign): void {
-  const [attention] = attentionsOf(design);
-  if (attention === undefined) return;
-  const { heads, kvHeads, headSize } = attention;
-  const names: SizeNames = { ...SIZE_FIELDS, ...row.sizeFields };
-  const given = (size: keyof Sizes) => names[size].find((name) => fields.has(name));
-  if (heads % kvHeads !== 0)
-    throw fields.fault(given('kvHeads') ?? names.heads[0]!, `a divisor of the ${heads} heads`);
-  if (attentionsOf(design).some(({ scale }) => scale === 0)) {
-    throw new ModelError('config.json: a multiplier makes the scores of attention 0; supported are others');
-  }
-  for (const { headSize: size, kvHeads: own } of attentionsOf(design)) {
-    if (size !== headSize && size % HEAD_MULTIPLE !== 0)
-      throw new ModelError(`config.json: some heads have ${size} values; supported is a multiple of 8`);
-    if (heads % own !== 0)
-      throw new ModelError(
-        `config.json: some layers have ${own} KV heads; supported is a divisor of ${heads}`,
-      );
-  }
-  if (headSize % HEAD_MULTIPLE === 0) return;
-  const sizeField = given('headSize');
-  const allowed = `a multiple of ${HEAD_MULTIPLE}`;
-  if (sizeField !== undefined) throw fields.fault(sizeField, allowed);
-  throw fields.fault(given('hidden')!, `${heads} heads times ${allowed}`);
 }
 
 /** Describes one decoder. `#d` = how it differs from Llama. */

@@ -2,10 +2,11 @@ import { words } from '@continuo/shared/field-names.ts';
 import type { LinearAttentionDesign } from '../../design/mixer-design.ts';
 import { whole } from '../../design/weight-design.ts';
 import type { ConfigFields } from '../reading/config-fields.ts';
-import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from '../reading/decoder-row.ts';
+import type { DecoderRow, Differences, LayerDifferences, RowContext } from '../reading/decoder-row.ts';
 import { projection, readAttendingLayers, rmsNorm } from '../reading/design-parts.ts';
 import { MIXTRAL_EXPERTS } from '../reading/expert-styles.ts';
 import { latent } from '../reading/latent.ts';
+import type { Sizes } from '../reading/sizes.ts';
 
 /** Kimi Linear: delta networks with a decay for each value of a key, and latent attention. */
 

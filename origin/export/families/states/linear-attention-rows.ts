@@ -2,7 +2,7 @@ import { words } from '@continuo/shared/field-names.ts';
 import type { LinearAttentionDesign, RecurrenceShape } from '../../design/mixer-design.ts';
 import { type ProjectionDesign, whole } from '../../design/weight-design.ts';
 import type { ConfigFields } from '../reading/config-fields.ts';
-import type { DecoderRow, Differences, LayerDifferences, RowContext, Sizes } from '../reading/decoder-row.ts';
+import type { DecoderRow, Differences, LayerDifferences, RowContext } from '../reading/decoder-row.ts';
 import {
   chosenRows,
   interleaved,
@@ -13,6 +13,7 @@ import {
 } from '../reading/design-parts.ts';
 import { gatedShared, ROUTER_TRAINING, separate, withDenseLayers } from '../reading/expert-styles.ts';
 import { attentionBias, NORMS_AFTER } from '../reading/shared-differences.ts';
+import type { Sizes } from '../reading/sizes.ts';
 
 /** Families with gated delta networks in place of attention in most layers. */
 

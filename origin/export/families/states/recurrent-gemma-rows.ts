@@ -1,8 +1,9 @@
 import type { LinearRecurrenceDesign } from '../../design/mixer-design.ts';
 import { type ProjectionDesign, whole } from '../../design/weight-design.ts';
 import type { ConfigFields } from '../reading/config-fields.ts';
-import type { DecoderRow, Differences, RowContext, Sizes } from '../reading/decoder-row.ts';
+import type { DecoderRow, Differences, RowContext } from '../reading/decoder-row.ts';
 import { kernelLength, projection } from '../reading/design-parts.ts';
+import type { Sizes } from '../reading/sizes.ts';
 
 /** Recurrent Gemma: gated linear recurrences in most layers, attention to a window in the others. */
 

@@ -1,9 +1,10 @@
 import { words } from '@continuo/shared/field-names.ts';
 import type { StateSpaceDesign } from '../../design/mixer-design.ts';
 import type { ConfigFields } from '../reading/config-fields.ts';
-import type { DecoderRow, Differences, RowContext, Sizes } from '../reading/decoder-row.ts';
+import type { DecoderRow, Differences, RowContext } from '../reading/decoder-row.ts';
 import { GRANITE_EXPERTS } from '../reading/expert-styles.ts';
 import { attentionBias, graniteFactors, mlpBias } from '../reading/shared-differences.ts';
+import type { Sizes } from '../reading/sizes.ts';
 import {
   describeStateSpace,
   readStateSpace,
