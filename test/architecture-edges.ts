@@ -9,14 +9,15 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     origin/config origin/http origin/model/ort origin/process origin/request origin/serving shared
   `),
   'origin/cli': words(`
-    origin origin/config origin/cuda origin/http origin/hub origin/model/config origin/model/device
-    origin/process origin/serving origin/terminal shared worker/env worker/site/build worker/upstreams
+    origin origin/config origin/cuda origin/http origin/hub origin/hub/build origin/hub/check
+    origin/hub/fetch origin/model/config origin/model/device origin/process origin/serving
+    origin/terminal shared worker/env worker/site/build worker/upstreams
   `),
   'origin/compiler': words(`
     origin/grammar origin/grammar/program origin/grammar/rules origin/process shared
   `),
   'origin/config': words('origin/infill origin/model/config shared'),
-  'origin/cuda': words('origin/config origin/hub origin/model/device origin/model/ort origin/terminal'),
+  'origin/cuda': words('origin/config origin/hub/fetch origin/model/device origin/model/ort origin/terminal'),
   'origin/deploy': words('origin/config'),
   'origin/engine': words('origin/engine/kv origin/sampling shared'),
   'origin/engine/kv': words('origin/engine/scheduling origin/model origin/sampling shared'),
@@ -71,9 +72,18 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   `),
   'origin/http': words('origin/engine origin/engine/kv origin/process origin/request origin/serving shared'),
   'origin/hub': words(`
-    origin/config origin/engine/scheduling origin/export origin/export/checkpoint origin/export/families
-    origin/export/graph origin/infill origin/model origin/model/config origin/model/open origin/sampling
-    origin/serving origin/terminal origin/tokenizer shared
+    origin/config origin/hub/build origin/hub/check origin/hub/fetch origin/model/config origin/terminal
+  `),
+  'origin/hub/build': words(`
+    origin/config origin/export origin/export/checkpoint origin/export/families origin/export/graph
+    origin/hub/fetch origin/model/config origin/model/open origin/terminal origin/tokenizer
+  `),
+  'origin/hub/check': words(`
+    origin/config origin/engine/scheduling origin/hub/fetch origin/infill origin/model origin/model/config
+    origin/model/open origin/sampling origin/serving origin/tokenizer
+  `),
+  'origin/hub/fetch': words(`
+    origin/config origin/export/checkpoint origin/export/graph origin/model/config origin/terminal shared
   `),
   'origin/images': words('origin/engine origin/model/config origin/process shared'),
   'origin/infill': words('origin/tokenizer'),

@@ -4,8 +4,8 @@ import {
   type BuildOptions,
   prepareForCommand,
   withBuildOptions,
-} from '@continuo/origin/hub/build-command.ts';
-import type { PreparedModel } from '@continuo/origin/hub/prepare-model.ts';
+} from '@continuo/origin/hub/build/build-command.ts';
+import type { PreparedModel } from '@continuo/origin/hub/build/prepare-model.ts';
 import { withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
 import type { CliContext } from './session.ts';
@@ -86,8 +86,8 @@ const CHECKED_STEPS = 8;
 
 /** Loads the model as the origin will, and generates. Returns what to print. @throws Error with one line */
 async function check({ directory }: PreparedModel, variables: CliContext['environment']): Promise<string> {
-  const { checkModel } = await import('@continuo/origin/hub/check.ts');
-  const { findCheckTargets } = await import('@continuo/origin/hub/check-targets.ts');
+  const { checkModel } = await import('@continuo/origin/hub/check/check.ts');
+  const { findCheckTargets } = await import('@continuo/origin/hub/check/check-targets.ts');
   const options = { model: directory, variant: undefined, revision: 'main', cache: '', endpoint: '' };
   const [target] = await findCheckTargets(options, variables);
   const now = () => performance.now();

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { Environment } from '../config/environment.ts';
-import { commandConnection, throughProxy } from '../hub/command-connection.ts';
+import { commandConnection, throughProxy } from '../hub/fetch/command-connection.ts';
 import { installedCudaFolder } from '../model/ort/cuda-folder.ts';
 import { CommandError } from '../terminal/program.ts';
 import { byteSize, createProgress } from '../terminal/progress.ts';

@@ -1,8 +1,8 @@
 import { text } from 'node:stream/consumers';
-import type { BlobSource } from '../hub/download.ts';
-import { type HttpOptions, type HttpResponse, request } from '../hub/http.ts';
-import { HubError, TransientHubError } from '../hub/hub-error.ts';
-import { type RetryOptions, withRetries } from '../hub/retries.ts';
+import type { BlobSource } from '../hub/fetch/download.ts';
+import { type HttpOptions, type HttpResponse, request } from '../hub/fetch/http.ts';
+import { HubError, TransientHubError } from '../hub/fetch/hub-error.ts';
+import { type RetryOptions, withRetries } from '../hub/fetch/retries.ts';
 import type { Wheel } from './wheels.ts';
 
 const PYPI = 'https://pypi.org/simple';

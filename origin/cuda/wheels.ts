@@ -1,4 +1,4 @@
-import type { FileIdentity } from '../hub/listing.ts';
+import type { FileIdentity } from '../hub/fetch/listing.ts';
 import { CUDA_PROVIDER } from '../model/ort/cuda-folder.ts';
 
 /** A file of a Python package and the libraries to take from it. */

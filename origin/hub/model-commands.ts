@@ -8,16 +8,16 @@ import { withExamples } from '../terminal/program.ts';
 import { byteSize, createProgress, type ProgressDisplay } from '../terminal/progress.ts';
 import { createResults, type Results } from '../terminal/tables.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import { addBuildCommand } from './build-command.ts';
-import { cachedModels, removeCached } from './cache.ts';
-import type { ModelCheck } from './check.ts';
-import { commandConnection, throughProxy } from './command-connection.ts';
-import { HubClient } from './hub-client.ts';
-import { HubError } from './hub-error.ts';
-import { type HubSettings, readHubSettings } from './hub-settings.ts';
-import { DEFAULT_REVISION, nameOrOption, readRepositoryName, requireRevision } from './names.ts';
-import { type PulledModel, pull } from './pull.ts';
-import { linkTo } from './snapshot.ts';
+import { addBuildCommand } from './build/build-command.ts';
+import type { ModelCheck } from './check/check.ts';
+import { cachedModels, removeCached } from './fetch/cache.ts';
+import { commandConnection, throughProxy } from './fetch/command-connection.ts';
+import { HubClient } from './fetch/hub-client.ts';
+import { HubError } from './fetch/hub-error.ts';
+import { type HubSettings, readHubSettings } from './fetch/hub-settings.ts';
+import { DEFAULT_REVISION, nameOrOption, readRepositoryName, requireRevision } from './fetch/names.ts';
+import { type PulledModel, pull } from './fetch/pull.ts';
+import { linkTo } from './fetch/snapshot.ts';
 
 /** The commands that fetch and check models. They need no server. */
 
@@ -91,8 +91,8 @@ export function addModelCommands(
     'CONTINUO_PROVIDER=cuda continuo model check onnx-community/Qwen3-0.6B-ONNX --variant q4f16',
   ).action(async (name: string | undefined, options: CheckOptions) => {
     // ONNX Runtime takes long to load, and no other command needs it.
-    const { checkModel } = await import('./check.ts');
-    const { findCheckTargets } = await import('./check-targets.ts');
+    const { checkModel } = await import('./check/check.ts');
+    const { findCheckTargets } = await import('./check/check-targets.ts');
     const { revision, variant } = options;
     const text = options.text === undefined ? undefined : readTextFile(options.text);
     const { cache, endpoint } = settings();

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { requireDirectory } from '@continuo/origin/config/writable-directory.ts';
-import { tryFileLock } from '@continuo/origin/hub/file-lock.ts';
+import { tryFileLock } from '@continuo/origin/hub/fetch/file-lock.ts';
 
 /**
  * Locks a state directory for this process, and creates it if necessary. The lock of a process that was

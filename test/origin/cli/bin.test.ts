@@ -43,7 +43,7 @@ test.each(['20.20.2', '22.18.0', '23.11.1'])('a checkout says that Node %s is to
 });
 
 test('a lock of SQLite prints no warning that SQLite is experimental', () => {
-  const lock = path.resolve('origin/hub/file-lock.ts');
+  const lock = path.resolve('origin/hub/fetch/file-lock.ts');
   const file = path.join(mkdtempSync(path.join(tmpdir(), 'continuo-lock-')), 'lock');
   const code = `
     const load = process.getBuiltinModule;

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { type InstallContext, installWheels } from '../../../origin/cuda/install.ts';
 import { PackageIndex } from '../../../origin/cuda/package-index.ts';
 import { CUDA_WHEELS, CUDNN_WHEELS, type Wheel } from '../../../origin/cuda/wheels.ts';
-import { HubError } from '../../../origin/hub/hub-error.ts';
+import { HubError } from '../../../origin/hub/fetch/hub-error.ts';
 import {
   CUDA_PROVIDER,
   cudaFolder,
@@ -15,7 +15,7 @@ import {
 import originPackage from '../../../origin/package.json' with { type: 'json' };
 import { forEachTest } from '../../support/for-tests.ts';
 import { randomFrom } from '../../support/random.ts';
-import { emptyDirectory } from '../hub/repository-files.ts';
+import { emptyDirectory } from '../hub/fetch/repository-files.ts';
 import { FakeIndex, wheelOf } from './fake-index.ts';
 
 const index = forEachTest(() => FakeIndex.start());

@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bareEnvironment } from '../../support/child-processes.ts';
 import { runCli } from '../cli/run-cli.ts';
-import { COMMIT, FakeHub, sha256 } from './fake-hub.ts';
-import { communityFiles, emptyDirectory, randomBytes, runnableFiles } from './repository-files.ts';
+import { COMMIT, FakeHub, sha256 } from './fetch/fake-hub.ts';
+import { communityFiles, emptyDirectory, randomBytes, runnableFiles } from './fetch/repository-files.ts';
 
 /** `continuo model` in this process, or in one of its own where that matters. */
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { buildModel } from '../../../origin/export/build.ts';
 import { describeFamily } from '../../../origin/export/families/families.ts';
-import { prefill } from '../../../origin/hub/greedy.ts';
+import { prefill } from '../../../origin/hub/check/greedy.ts';
 import { ModelError } from '../../../origin/model/config/model-json.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { type FamilyCase, floatsOf, PROMPT } from '../../origin/export/family-cases.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
-import { measureBatchInvariance } from '../../../origin/hub/batch-invariance.ts';
-import { continueGreedily, prefill } from '../../../origin/hub/greedy.ts';
+import { measureBatchInvariance } from '../../../origin/hub/check/batch-invariance.ts';
+import { continueGreedily, prefill } from '../../../origin/hub/check/greedy.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { sameBits } from '../../../origin/model/open/row-probe.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { continueGreedily } from '../../../origin/hub/greedy.ts';
+import { continueGreedily } from '../../../origin/hub/check/greedy.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { changesOfBits } from './compare.ts';

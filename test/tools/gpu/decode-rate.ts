@@ -1,4 +1,4 @@
-import { prefill } from '../../../origin/hub/greedy.ts';
+import { prefill } from '../../../origin/hub/check/greedy.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { median } from '../bench/statistics.ts';
 

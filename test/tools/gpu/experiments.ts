@@ -1,4 +1,4 @@
-import { decode, prefill } from '../../../origin/hub/greedy.ts';
+import { decode, prefill } from '../../../origin/hub/check/greedy.ts';
 import type { DeviceSettings } from '../../../origin/model/config/device.ts';
 import { requireCuda, thisMachine } from '../../../origin/model/device/device-choice.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';

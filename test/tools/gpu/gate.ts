@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { decode, prefill } from '../../../origin/hub/greedy.ts';
+import { decode, prefill } from '../../../origin/hub/check/greedy.ts';
 import { float64Llama } from '../../support/float64-llama.ts';
 import { roundedKv } from '../../support/synthetic/quantized-kv.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';

@@ -1,4 +1,4 @@
-import { continueGreedily } from '../../../origin/hub/greedy.ts';
+import { continueGreedily } from '../../../origin/hub/check/greedy.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 
 /** As in transformers_rate.py. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
-import { measureBatchInvariance } from '../../../origin/hub/batch-invariance.ts';
+import { measureBatchInvariance } from '../../../origin/hub/check/batch-invariance.ts';
 import type { DeviceSettings } from '../../../origin/model/config/device.ts';
 import { ElementType } from '../../../origin/model/onnx/onnx-graph.ts';
 import { type ModelPlan, openModel, planModel } from '../../../origin/model/open/open-model.ts';

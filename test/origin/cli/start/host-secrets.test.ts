@@ -2,7 +2,7 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { hostSecret, hostSecrets } from '../../../../origin/cli/start/host-secrets.ts';
-import { emptyDirectory } from '../../hub/repository-files.ts';
+import { emptyDirectory } from '../../hub/fetch/repository-files.ts';
 
 test('secrets stay as they are, in files that only their owner reads', () => {
   const directory = emptyDirectory();

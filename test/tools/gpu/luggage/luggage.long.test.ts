@@ -9,7 +9,7 @@ import { contentsToRun, filesToRun, foldersOfPackages, writeParts } from './lugg
 it('luggage has all files, packages and links between workspaces that the measurement imports', () => {
   const { files, packages } = filesToRun(['test/tools/gpu/main.ts']);
   expect(files).toContain('origin/model/ort/ort-capi.ts');
-  expect(files).toContain('origin/hub/greedy.ts');
+  expect(files).toContain('origin/hub/check/greedy.ts');
   expect(files).toContain('test/tools/gpu/transformers_rate.py');
   expect(files.filter((file) => file.startsWith('origin/models/'))).toEqual([]);
   expect(foldersOfPackages(packages)).toEqual(
