@@ -17,8 +17,6 @@ export const LONGER_MS: Readonly<Record<string, number>> = {
   'test/worker/expiries.long.test.ts': 7_200_000,
   // FUZZ_BODIES sets the number of bodies.
   'test/worker/dialects/fuzz.test.ts': 7_200_000,
-  // It runs all stages of a day with a card, each as a process.
-  'test/tools/gpu/plan.long.test.ts': 600_000,
   // npm installs a tarball, and a product starts from it.
   'test/e2e/package.long.test.ts': 180_000,
 };

