@@ -1,7 +1,6 @@
-import type { Route } from 'playwright-core';
-import { expect } from 'vitest';
-import type { SitePage } from '../../support/browser/site-page.ts';
-import { siteTest as test } from '../../support/browser/site-test.ts';
+import type { Page, Route } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { sharedVisit, siteTest as test } from '../../support/browser/site-test.ts';
 import type { System } from '../../support/system.ts';
 import { button, call, enter, LONG_NAME, link, tabTo, typeInto } from './keyboard.ts';
 
@@ -13,14 +12,21 @@ async function accountWith(system: System, id: string, scopes: readonly string[]
   return (await call<{ key: string }>(system, '/admin/v1/keys', key)).key;
 }
 
-test('by key presses, a file becomes a batch whose tokens leave less of a limit, the use of 400 days is a chart and a table, and keys are made, found, rotated and deleted, until one that is revoked takes the view away', async ({
-  visit,
-  system,
-}) => {
-  const key = await accountWith(system, 'walk-work', ['completions', 'models']);
-  const site = await visit('/', { key });
-  const { page, violations, screenshot, consoleErrors } = site;
+const newKey = (page: Page) => page.getByRole('region', { name: 'New key' });
+
+const site = sharedVisit('/', { key: null });
+
+async function openAccount(system: System, key: string): Promise<void> {
+  const { page } = site;
+  // Otherwise the same document would go on.
+  await page.goto('about:blank');
+  await page.goto(`${system.url}/#key=${key}`);
   await enter(page, page.getByRole('link', { name: 'Account' }));
+}
+
+test('by key presses, a file becomes a batch, and its results a file', async ({ system }) => {
+  const { page, violations, screenshot } = site;
+  await openAccount(system, await accountWith(system, 'walk-work', ['completions', 'models']));
   await enter(page, link(page, 'Batches'));
   await page.getByText('No batches').waitFor();
   expect(await violations()).toEqual([]);
@@ -36,8 +42,11 @@ test('by key presses, a file becomes a batch whose tokens leave less of a limit,
   await (await saved).path();
   expect(await violations()).toEqual([]);
   await screenshot('account-batches');
+});
 
-  // The connection breaks after the first of two parts: 8 of 13.3 MiB.
+test('an upload whose connection breaks goes on with the part that is missing', async () => {
+  const { page, violations } = site;
+  // After the first of two parts: 8 of 13.3 MiB.
   const parts: string[] = [];
   await page.route('**/v1/uploads/*/parts', (route) => {
     parts.push(route.request().url());
@@ -52,10 +61,17 @@ test('by key presses, a file becomes a batch whose tokens leave less of a limit,
   await enter(page, button(page, 'Retry'));
   await page.getByText('1 of 1 lines, 1 failed').waitFor();
   expect(parts).toHaveLength(3);
+});
+
+test('the tokens of a batch leave less of a limit', async () => {
+  const { page } = site;
   await enter(page, link(page, 'Overview'));
   const bar = page.getByRole('meter', { name: 'Tokens per day of the account' });
   await expect.poll(async () => Number(await bar.getAttribute('aria-valuenow'))).toBeGreaterThan(4);
+});
 
+test('of 10,000 requests, the view shows 50 at a time', async () => {
+  const { page, violations } = site;
   // The server cannot be made to have 10,000 requests and 400 days of usage. Their form is that of the API.
   await page.route('**/v1/requests?*', (route) => route.fulfill({ json: requestsOf(route) }));
   await enter(page, link(page, 'Requests'));
@@ -65,6 +81,10 @@ test('by key presses, a file becomes a batch whose tokens leave less of a limit,
   }
   await expect.poll(() => page.getByRole('row').count()).toBe(51);
   expect(await violations()).toEqual([]);
+});
+
+test('on a phone in the dark, the use of 400 days is a chart and a table', async () => {
+  const { page, violations, screenshot, consoleErrors } = site;
   await page.route('**/v1/usage?*', (route) => route.fulfill({ json: usageOf(route.request().url()) }));
   await page.setViewportSize({ width: 390, height: 844 });
   await page.emulateMedia({ colorScheme: 'dark' });
@@ -87,75 +107,86 @@ test('by key presses, a file becomes a batch whose tokens leave less of a limit,
   expect(await violations()).toEqual([]);
   // Of the upload that was broken.
   expect(consoleErrors).toEqual(['Failed to load resource: net::ERR_FAILED']);
-  await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none' });
-  await page.setViewportSize({ width: 1280, height: 800 });
-  await page.goto('about:blank');
-  await walkKeys(site, system);
 });
 
-async function walkKeys({ page, violations, screenshot }: SitePage, system: System): Promise<void> {
-  const own = { url: system.url, apiKey: await accountWith(system, 'walk-keys', ['keys']) };
-  const names = Array.from({ length: 20 }, (_, at) => `service ${at}`);
-  for (const name of [...names, LONG_NAME, 'خادم الويب']) await call(own, '/v1/keys', { name });
-  await page.goto(`${system.url}/#key=${own.apiKey}`);
-  await enter(page, page.getByRole('link', { name: 'Account' }));
-  await enter(page, link(page, 'Keys'));
-  await page.getByText('23 of 23').waitFor();
-  expect(await violations()).toEqual([]);
-  await screenshot('account-keys');
+describe('by key presses', () => {
+  let account: { readonly url: string; readonly apiKey: string };
 
-  await enter(page, button(page, 'Create a key'));
-  await page.getByRole('dialog').waitFor();
-  await page.keyboard.type('made by hand');
-  await page.keyboard.press('Enter');
-  const made = page.getByRole('region', { name: 'New key' });
-  await made.getByText(/^sk-/).waitFor();
-  await expect.poll(() => made.evaluate((element) => element === document.activeElement)).toBe(true);
-  expect(await violations()).toEqual([]);
-  await enter(page, button(page, 'I have stored it'));
-  await made.waitFor({ state: 'detached' });
-  await page.getByText('24 of 24').waitFor();
+  test('a key is made, and shown once', async ({ system }) => {
+    const { page, violations, screenshot } = site;
+    await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none' });
+    await page.setViewportSize({ width: 1280, height: 800 });
+    account = { url: system.url, apiKey: await accountWith(system, 'walk-keys', ['keys']) };
+    const names = Array.from({ length: 20 }, (_, at) => `service ${at}`);
+    for (const name of [...names, LONG_NAME, 'خادم الويب']) await call(account, '/v1/keys', { name });
+    await openAccount(system, account.apiKey);
+    await enter(page, link(page, 'Keys'));
+    await page.getByText('23 of 23').waitFor();
+    expect(await violations()).toEqual([]);
+    await screenshot('account-keys');
 
-  await tabTo(page, page.getByLabel('Find'));
-  await page.keyboard.type('خادم');
-  await page.getByText('1 of 24').waitFor();
-  await enter(page, button(page, 'خادم الويب'));
-  await enter(page, button(page, 'Delete…'));
-  await page.getByLabel('Type the name of the key').waitFor();
-  expect(await violations()).toEqual([]);
-  await page.keyboard.type('خادم الويب');
-  await page.keyboard.press('Enter');
-  await page.getByText('No key is like this.').waitFor();
+    await enter(page, button(page, 'Create a key'));
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.type('made by hand');
+    await page.keyboard.press('Enter');
+    const made = newKey(page);
+    await made.getByText(/^sk-/).waitFor();
+    await expect.poll(() => made.evaluate((element) => element === document.activeElement)).toBe(true);
+    expect(await violations()).toEqual([]);
+    await enter(page, button(page, 'I have stored it'));
+    await made.waitFor({ state: 'detached' });
+    await page.getByText('24 of 24').waitFor();
+  });
 
-  await typeInto(page, page.getByLabel('Find'), 'pasted');
-  await enter(page, button(page, LONG_NAME));
-  await enter(page, button(page, 'Rotate…'));
-  await page.getByLabel('Overlap', { exact: true }).waitFor();
-  expect(await violations()).toEqual([]);
-  await typeInto(page, page.getByLabel('Overlap', { exact: true }), '2');
-  await page.keyboard.press('Enter');
-  await made.getByText(/^sk-/).waitFor();
-  await enter(page, button(page, 'I have stored it'));
-  await page.getByText('2 of 25').waitFor();
-  // By the clock of the server, after a moment.
-  await page.getByText(/^ends in (2 h 0 min|1 h 59 min)$/).waitFor();
+  test('a key is found, and deleted after its name was typed', async () => {
+    const { page, violations } = site;
+    await tabTo(page, page.getByLabel('Find'));
+    await page.keyboard.type('خادم');
+    await page.getByText('1 of 24').waitFor();
+    await enter(page, button(page, 'خادم الويب'));
+    await enter(page, button(page, 'Delete…'));
+    await page.getByLabel('Type the name of the key').waitFor();
+    expect(await violations()).toEqual([]);
+    await page.keyboard.type('خادم الويب');
+    await page.keyboard.press('Enter');
+    await page.getByText('No key is like this.').waitFor();
+  });
 
-  const { data } = await call<{ data: { id: string; name: string }[] }>(
-    own,
-    '/v1/keys?limit=100',
-    undefined,
-    'GET',
-  );
-  const { id } = data.find(({ name }) => name === 'The key of the walk')!;
-  await call(system, `/admin/v1/keys/${id}`, undefined, 'DELETE');
-  await enter(page, button(page, 'Create a key'));
-  await page.getByRole('dialog').waitFor();
-  await page.keyboard.type('too late');
-  await page.keyboard.press('Enter');
-  await page.getByText('The server refuses this key').waitFor();
-  await expect.poll(() => page.getByText('pasted').count()).toBe(0);
-  expect(await violations()).toEqual([]);
-}
+  test('a key is rotated, and ends after an overlap', async () => {
+    const { page, violations } = site;
+    await typeInto(page, page.getByLabel('Find'), 'pasted');
+    await enter(page, button(page, LONG_NAME));
+    await enter(page, button(page, 'Rotate…'));
+    await page.getByLabel('Overlap', { exact: true }).waitFor();
+    expect(await violations()).toEqual([]);
+    await typeInto(page, page.getByLabel('Overlap', { exact: true }), '2');
+    await page.keyboard.press('Enter');
+    await newKey(page).getByText(/^sk-/).waitFor();
+    await enter(page, button(page, 'I have stored it'));
+    await page.getByText('2 of 25').waitFor();
+    // By the clock of the server, after a moment.
+    await page.getByText(/^ends in (2 h 0 min|1 h 59 min)$/).waitFor();
+  });
+
+  test('a key that is revoked takes the view away', async ({ system }) => {
+    const { page, violations } = site;
+    const { data } = await call<{ data: { id: string; name: string }[] }>(
+      account,
+      '/v1/keys?limit=100',
+      undefined,
+      'GET',
+    );
+    const { id } = data.find(({ name }) => name === 'The key of the walk')!;
+    await call(system, `/admin/v1/keys/${id}`, undefined, 'DELETE');
+    await enter(page, button(page, 'Create a key'));
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.type('too late');
+    await page.keyboard.press('Enter');
+    await page.getByText('The server refuses this key').waitFor();
+    await expect.poll(() => page.getByText('pasted').count()).toBe(0);
+    expect(await violations()).toEqual([]);
+  });
+});
 
 /** A page of 10,000 requests, the last one first. */
 function requestsOf(route: Route): object {

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import { singleTokens } from '../../support/browser/single-tokens.ts';
 import { closeAndLeave, storedText, typeInto } from '../../support/browser/site-page.ts';
-import { siteTest as test } from '../../support/browser/site-test.ts';
+import { sharedVisit, siteTest as test } from '../../support/browser/site-test.ts';
 import { button, PROMPT, shown, status, textOf } from './playground-page.ts';
 
 const words = (count: number) => Array.from({ length: count }, (_, index) => ` w${index}`);
@@ -119,8 +119,10 @@ test('two tabs keep a text, a prompt and sides each over a reload, also a change
   await expect.poll(() => shown(page)).toBe(PROMPT);
 });
 
-/** Pastes a text, and streams one, with the line breaks of Windows. */
-async function expectLineBreaks(page: Page): Promise<void> {
+test('line breaks of Windows stay in what the model writes, and become plain ones in pasted text', async ({
+  visit,
+}) => {
+  const { page, consoleErrors } = await visit('/');
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await textOf(page).click({ position: { x: 8, y: 8 } });
   await page.evaluate(() => navigator.clipboard.writeText('one\r\ntwo'));
@@ -143,52 +145,61 @@ async function expectLineBreaks(page: Page): Promise<void> {
     await status(page).getByText('Finished').waitFor();
   }
   expect(prompts).toEqual(['one\ntwo', 'one\ntwo\r\nthree\r\nfour']);
-  await page.unroute('**/v1/completions');
-}
+  expect(consoleErrors).toEqual([]);
+});
 
-test('line breaks of Windows stay in what the model writes, and become plain ones in pasted text, and a text goes to Tree, with a branch to Compare, which sends nothing while a dialog is open, with an answer back, and undo keeps the first text', async ({
-  visit,
-}) => {
-  const site = await visit('/');
-  const { page } = site;
-  await expectLineBreaks(page);
-  expect(site.consoleErrors).toEqual([]);
-  await typeInto(textOf(page), PROMPT);
-  await button(page, 'More').click();
-  await button(page, 'Open in Tree').click();
-  const reading = page.locator('.reading-text');
-  await expect.poll(() => reading.textContent()).toBe(PROMPT);
-  await page.keyboard.press('g');
-  await page.getByRole('treeitem').nth(4).waitFor();
-  await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
-  await page.keyboard.press('1');
-  await expect.poll(() => reading.textContent()).not.toBe(PROMPT);
-  const branch = (await reading.textContent())!;
-  expect(branch.length).toBeGreaterThan(PROMPT.length);
+const promptOf = (page: Page) => page.getByRole('textbox', { name: 'Prompt' });
+const answerOf = (page: Page) => page.getByRole('region', { name: 'Answer of A' }).getByRole('option');
 
-  await button(page, 'File').click();
-  await button(page, 'Open in Compare').click();
-  const prompt = page.getByRole('textbox', { name: 'Prompt' });
-  await expect.poll(() => prompt.inputValue()).toBe(branch);
-  const sent = () => site.requestedUrls.filter((url) => url.endsWith('/v1/completions')).length;
-  const before = sent();
-  await page.getByRole('button', { name: /^Key/ }).click();
-  await page.locator('input[type=password]:focus').waitFor();
-  await page.keyboard.press('Control+Enter');
-  await page.keyboard.press('Escape');
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
-  await prompt.press('Control+Enter');
-  const answer = page.getByRole('region', { name: 'Answer of A' });
-  // A token of line breaks has no width, so it counts as hidden.
-  await answer.getByRole('option').first().waitFor({ state: 'attached' });
-  await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
-  // One for each side.
-  expect(sent() - before).toBe(2);
-  const answered = await answer.getByRole('option').allTextContents();
-  await button(page, 'Open A in').click();
-  await button(page, 'Open in Playground').locator('visible=true').click();
-  await expect.poll(() => shown(page)).toBe(branch + answered.join(''));
-  await expect.poll(() => textOf(page).locator('.token').count()).toBeGreaterThan(10);
-  await button(page, 'Undo').click();
-  await expect.poll(() => shown(page)).toBe(PROMPT);
+describe('a text', () => {
+  const site = sharedVisit('/');
+
+  test('goes to Tree, and with a branch to Compare', async () => {
+    const { page } = site;
+    await typeInto(textOf(page), PROMPT);
+    await button(page, 'More').click();
+    await button(page, 'Open in Tree').click();
+    const reading = page.locator('.reading-text');
+    await expect.poll(() => reading.textContent()).toBe(PROMPT);
+    await page.keyboard.press('g');
+    await page.getByRole('treeitem').nth(4).waitFor();
+    await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+    await page.keyboard.press('1');
+    await expect.poll(() => reading.textContent()).not.toBe(PROMPT);
+    const branch = (await reading.textContent())!;
+    expect(branch.length).toBeGreaterThan(PROMPT.length);
+
+    await button(page, 'File').click();
+    await button(page, 'Open in Compare').click();
+    await expect.poll(() => promptOf(page).inputValue()).toBe(branch);
+  });
+
+  test('is not sent by Compare while a dialog is open', async () => {
+    const { page } = site;
+    const sent = () => site.requestedUrls.filter((url) => url.endsWith('/v1/completions')).length;
+    const before = sent();
+    await page.getByRole('button', { name: /^Key/ }).click();
+    await page.locator('input[type=password]:focus').waitFor();
+    await page.keyboard.press('Control+Enter');
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await promptOf(page).press('Control+Enter');
+    // A token of line breaks has no width, so it counts as hidden.
+    await answerOf(page).first().waitFor({ state: 'attached' });
+    await button(page, 'Stop').and(page.locator(':disabled')).waitFor();
+    // One for each side.
+    expect(sent() - before).toBe(2);
+  });
+
+  test('goes back with an answer, and undo gives the first text', async () => {
+    const { page } = site;
+    const branch = await promptOf(page).inputValue();
+    const answered = await answerOf(page).allTextContents();
+    await button(page, 'Open A in').click();
+    await button(page, 'Open in Playground').locator('visible=true').click();
+    await expect.poll(() => shown(page)).toBe(branch + answered.join(''));
+    await expect.poll(() => textOf(page).locator('.token').count()).toBeGreaterThan(10);
+    await button(page, 'Undo').click();
+    await expect.poll(() => shown(page)).toBe(PROMPT);
+  });
 });

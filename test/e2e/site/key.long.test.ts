@@ -34,11 +34,11 @@ async function openedBy(page: Page, click: () => Promise<void>): Promise<Page> {
   return opened;
 }
 
-test('a key that is typed is in no address, storage and log unless it is kept, reaches the documentation and comes back, and stays if a link brings another one for its tab', async ({
+test('a typed key reaches the documentation and comes back, and is in no address, storage and log', async ({
   visit,
   system,
 }) => {
-  const { page, context, requestedUrls } = await visit('/', { key: null });
+  const { page, requestedUrls } = await visit('/', { key: null });
   await enterKey(page, system.apiKey);
   await accepted(page);
   await typeInto(page.getByRole('textbox', { name: 'Text' }), PROMPT);
@@ -64,8 +64,15 @@ test('a key that is typed is in no address, storage and log unless it is kept, r
   const traces = [await historyOf(page), await storedText(page), logs, ...requestedUrls].join();
   expect(traces).not.toContain(system.apiKey);
   await page.reload();
-  await keyButton(page, 'no-key').click();
+  await keyButton(page, 'no-key').waitFor();
+});
 
+test('a key is stored only while it is kept, and stays if a link brings another one for its tab', async ({
+  visit,
+  system,
+}) => {
+  const { page, context } = await visit('/', { key: null });
+  await keyButton(page, 'no-key').click();
   await page.getByLabel('Key', { exact: true }).fill(system.apiKey);
   const keep = page.getByLabel('Keep the key on this device');
   await keep.check();

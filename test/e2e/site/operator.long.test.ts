@@ -1,18 +1,14 @@
 import type { Route } from 'playwright-core';
-import { expect } from 'vitest';
-import { siteTest as test } from '../../support/browser/site-test.ts';
+import { afterAll, expect } from 'vitest';
+import { sharedVisit, siteTest as test } from '../../support/browser/site-test.ts';
 import { button, call, enter, LONG_NAME, link, tabTo, typeInto } from './keyboard.ts';
 
-test('an operator makes, finds, pays, suspends and erases a tenant among 3,000 by key presses, and on a phone in the dark deletes a plan by its name and finds that in the audit log', async ({
-  visit,
-  system,
-}) => {
-  await call(system, '/admin/v1/plans', {
-    id: 'walk-plan',
-    name: 'خطة الحبر',
-    limits: { tokens_per_day: 9 },
-  });
-  const { page, violations, screenshot, consoleErrors } = await visit('/');
+const site = sharedVisit('/');
+
+afterAll(() => expect(site.consoleErrors).toEqual([]));
+
+test('an operator makes, finds and pays a tenant among 3,000 by key presses', async () => {
+  const { page, violations, screenshot } = site;
   // The server has few tenants. The others come with its own list.
   await page.route('**/admin/v1/tenants?*', withOthers);
   await enter(page, link(page, 'Operator'));
@@ -45,7 +41,10 @@ test('an operator makes, finds, pays, suspends and erases a tenant among 3,000 b
   expect(await violations()).toEqual([]);
   await screenshot('operator-balance');
   await page.keyboard.press('Escape');
+});
 
+test('a tenant is suspended and erased only after its name, not its id, was typed', async () => {
+  const { page, violations } = site;
   for (const [open, action] of [
     ['Suspend…', 'Suspend the tenant'],
     ['Erase…', 'Erase the tenant'],
@@ -64,7 +63,12 @@ test('an operator makes, finds, pays, suspends and erases a tenant among 3,000 b
     if (action === 'Suspend the tenant') await page.getByRole('cell', { name: 'suspended' }).waitFor();
   }
   await page.getByText('No tenant is like this.').waitFor();
+});
 
+test('on a phone in the dark, a plan is deleted by its name', async ({ system }) => {
+  const { page, violations } = site;
+  const limits = { tokens_per_day: 9 };
+  await call(system, '/admin/v1/plans', { id: 'walk-plan', name: 'خطة الحبر', limits });
   await page.setViewportSize({ width: 390, height: 844 });
   await page.emulateMedia({ colorScheme: 'dark' });
   await enter(page, link(page, 'Plans'));
@@ -75,7 +79,10 @@ test('an operator makes, finds, pays, suspends and erases a tenant among 3,000 b
   await page.keyboard.press('Enter');
   await button(page, 'خطة الحبر').waitFor({ state: 'detached' });
   expect(await violations()).toEqual([]);
+});
 
+test('on a phone, every view has one column, and the audit log has the deletion', async () => {
+  const { page, violations, screenshot } = site;
   const width = () => page.evaluate(() => document.documentElement.scrollWidth);
   const lines = () =>
     page
@@ -104,7 +111,6 @@ test('an operator makes, finds, pays, suspends and erases a tenant among 3,000 b
   await screenshot('operator-audit');
   await page.emulateMedia({ forcedColors: 'active' });
   expect(await violations()).toEqual([]);
-  expect(consoleErrors).toEqual([]);
 });
 
 /** Answers the list of the server, with further tenants to make 3,000 or more. */

@@ -1,8 +1,8 @@
 import type { Locator, Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import * as z from 'zod';
 import { storedText, typeInto } from '../../support/browser/site-page.ts';
-import { siteTest as test } from '../../support/browser/site-test.ts';
+import { sharedVisit, siteTest as test } from '../../support/browser/site-test.ts';
 import {
   button,
   complete,
@@ -82,67 +82,87 @@ test('the text is continued in place, token by token, or at a mark, one undo tak
   await expect.poll(() => runningSequences(system)).toBe(0);
 });
 
-test('controls and examples are whole, an alternative has a token id and takes the place of the token, undo and redo give back all tints, and a reload keeps all but the key', async ({
-  visit,
-  system,
-}) => {
-  const { page } = await visit('/', { width: 820 });
-  await expectWholeControls(page);
-  await expectWholeExamples(page);
-  // One sampled text of a hundred ends before its length.
-  await page.getByLabel('Preset').selectOption('Most likely');
-  await typeInto(page.getByLabel('max_tokens', { exact: true }), '40');
-  await complete(page);
-  const now = async () => ({ text: await shown(page), tints: await tints(page) });
-  const first = await now();
-  expect(first.tints.length).toBeGreaterThan(20);
+const textAndTints = async (page: Page) => ({ text: await shown(page), tints: await tints(page) });
 
-  await page.keyboard.press('Control+Home');
-  await page.keyboard.type('x');
-  await expect.poll(() => tints(page)).toEqual([]);
-  await button(page, 'Undo').click();
-  await expect.poll(now).toEqual(first);
+describe('in a window of 820 pixels', () => {
+  const site = sharedVisit('/', { width: 820 });
 
-  const fifth = textOf(page).locator('.token').nth(5);
-  await fifth.hover();
-  const [written] = (await fifth.allTextContents()) as [string];
-  const before = first.text.slice(0, first.text.indexOf(` ${written}`, PROMPT.length));
-  const other = popover(page).getByRole('button').first();
-  const name = (await other.locator('code').textContent())!.replaceAll('·', ' ');
-  const id = Number((await other.locator('.id').textContent())!.replace('id ', ''));
-  const nameOfId = await detokenized(system, id);
-  expect(nameOfId).toBe(name);
-  await other.click();
-  await expect.poll(() => shown(page)).toContain(before + name);
-  await status(page).getByText('Finished').waitFor();
-  await expect.poll(async () => (await shown(page)).length).toBeGreaterThan((before + name).length + 20);
-  const second = await now();
-  await button(page, 'Undo').click();
-  await expect.poll(now).toEqual(first);
-  await button(page, 'Undo').click();
-  await expect.poll(now).toEqual({ text: PROMPT, tints: [] });
-  await button(page, 'Redo').click();
-  await expect.poll(now).toEqual(first);
-  await button(page, 'Redo').click();
-  await expect.poll(now).toEqual(second);
-  await expect.poll(() => button(page, 'Redo').isDisabled()).toBe(true);
+  test('controls and examples are whole', async () => {
+    const { page } = site;
+    await expectWholeControls(page);
+    await expectWholeExamples(page);
+  });
 
-  await textOf(page).locator('.token').nth(8).hover();
-  await popover(page).waitFor();
-  await page.keyboard.press('Control+Enter');
-  await expect.poll(() => shown(page)).not.toBe(second.text);
-  await status(page).getByText('Finished').waitFor();
-  const stayed = await Promise.all([popover(page).count(), textOf(page).locator('.selected').count()]);
-  expect(stayed).toEqual([1, 1]);
+  test('an edit takes the tints, and undo gives them back', async () => {
+    const { page } = site;
+    // One sampled text of a hundred ends before its length.
+    await page.getByLabel('Preset').selectOption('Most likely');
+    await typeInto(page.getByLabel('max_tokens', { exact: true }), '40');
+    await complete(page);
+    const first = await textAndTints(page);
+    expect(first.tints.length).toBeGreaterThan(20);
 
-  await page.keyboard.press('Escape');
-  await popover(page).waitFor({ state: 'detached' });
-  const kept = await textOf(page).innerHTML();
-  await expect.poll(() => storedText(page)).toContain(JSON.stringify(await shown(page)).slice(1, -1));
-  await page.reload();
-  await expect.poll(() => textOf(page).innerHTML()).toBe(kept);
-  await button(page, 'Complete').click();
-  await page.getByText('This page has no API key').waitFor();
+    await page.keyboard.press('Control+Home');
+    await page.keyboard.type('x');
+    await expect.poll(() => tints(page)).toEqual([]);
+    await button(page, 'Undo').click();
+    await expect.poll(() => textAndTints(page)).toEqual(first);
+  });
+
+  test('an alternative has a token id and takes the place of the token, over undo and redo', async ({
+    system,
+  }) => {
+    const { page } = site;
+    const now = () => textAndTints(page);
+    const first = await now();
+    const fifth = textOf(page).locator('.token').nth(5);
+    await fifth.hover();
+    const [written] = (await fifth.allTextContents()) as [string];
+    const before = first.text.slice(0, first.text.indexOf(` ${written}`, PROMPT.length));
+    const other = popover(page).getByRole('button').first();
+    const name = (await other.locator('code').textContent())!.replaceAll('·', ' ');
+    const id = Number((await other.locator('.id').textContent())!.replace('id ', ''));
+    const nameOfId = await detokenized(system, id);
+    expect(nameOfId).toBe(name);
+    await other.click();
+    await expect.poll(() => shown(page)).toContain(before + name);
+    await status(page).getByText('Finished').waitFor();
+    await expect.poll(async () => (await shown(page)).length).toBeGreaterThan((before + name).length + 20);
+    const second = await now();
+    await button(page, 'Undo').click();
+    await expect.poll(now).toEqual(first);
+    await button(page, 'Undo').click();
+    await expect.poll(now).toEqual({ text: PROMPT, tints: [] });
+    await button(page, 'Redo').click();
+    await expect.poll(now).toEqual(first);
+    await button(page, 'Redo').click();
+    await expect.poll(now).toEqual(second);
+    await expect.poll(() => button(page, 'Redo').isDisabled()).toBe(true);
+  });
+
+  test('alternatives stay open while the text is completed', async () => {
+    const { page } = site;
+    const before = await shown(page);
+    await textOf(page).locator('.token').nth(8).hover();
+    await popover(page).waitFor();
+    await page.keyboard.press('Control+Enter');
+    await expect.poll(() => shown(page)).not.toBe(before);
+    await status(page).getByText('Finished').waitFor();
+    const stayed = await Promise.all([popover(page).count(), textOf(page).locator('.selected').count()]);
+    expect(stayed).toEqual([1, 1]);
+  });
+
+  test('a reload keeps all but the key', async () => {
+    const { page } = site;
+    await page.keyboard.press('Escape');
+    await popover(page).waitFor({ state: 'detached' });
+    const kept = await textOf(page).innerHTML();
+    await expect.poll(() => storedText(page)).toContain(JSON.stringify(await shown(page)).slice(1, -1));
+    await page.reload();
+    await expect.poll(() => textOf(page).innerHTML()).toBe(kept);
+    await button(page, 'Complete').click();
+    await page.getByText('This page has no API key').waitFor();
+  });
 });
 
 test('with fingers, controls are whole, and a tap opens the alternatives, which stay until a tap elsewhere, fit beside their token in low windows, and move and hide with it', async ({

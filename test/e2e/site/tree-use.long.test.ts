@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { siteTest as test } from '../../support/browser/site-test.ts';
+import { sharedVisit, siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
 
@@ -23,11 +23,10 @@ async function fileCommand(page: Page, name: string): Promise<void> {
   await page.getByRole('button', { name }).click();
 }
 
-test('a written prompt survives a reload until its tree is started, and a dialog focuses its first field or the button that changes nothing, takes all keys, and has room for a long name', async ({
-  visit,
-  system,
-}) => {
-  const { page } = await visit('/');
+const site = sharedVisit('/');
+
+test('a written prompt survives a reload until its tree is started', async () => {
+  const { page } = site;
   const prompt = page.getByRole('textbox', { name: 'Prompt' });
   await page.getByRole('link', { name: 'Tree' }).click();
   await prompt.waitFor();
@@ -38,9 +37,12 @@ test('a written prompt survives a reload until its tree is started, and a dialog
   await page.getByRole('alert').getByText('This page has no API key').waitFor();
   await page.getByRole('button', { name: 'New', exact: true }).press('Enter');
   await expect.poll(() => prompt.inputValue()).toBe('');
+});
 
+test('a dialog focuses its first field, or the button that changes nothing', async ({ system }) => {
+  const { page } = site;
   await page.evaluate((key) => location.assign(`#/tree#key=${key}`), system.apiKey);
-  await prompt.click();
+  await page.getByRole('textbox', { name: 'Prompt' }).click();
   await startTree(page);
   const focused = () =>
     page.evaluate(() => document.activeElement?.ariaLabel || document.activeElement?.textContent);
@@ -60,7 +62,10 @@ test('a written prompt survives a reload until its tree is started, and a dialog
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   }
   await expect.poll(() => rows(page).count()).toBe(5);
+});
 
+test('an open dialog and menu take all keys', async () => {
+  const { page } = site;
   await page.keyboard.type('1?');
   await page.getByRole('dialog').getByText('Prune the node').click();
   await page.keyboard.press('x');
@@ -82,7 +87,10 @@ test('a written prompt survives a reload until its tree is started, and a dialog
   await page.keyboard.press('Control+Enter');
   await expect.poll(() => selected(page)).toBe('and so it ended');
   await expect.poll(() => rows(page).count()).toBe(6);
+});
 
+test('a dialog has room for a long name', async () => {
+  const { page } = site;
   await page.setViewportSize({ width: 390, height: 844 });
   await fileCommand(page, 'Rename tree…');
   await page.keyboard.press('Control+a');

@@ -2,9 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import { closeAndLeave, type SitePage, typeInto } from '../../support/browser/site-page.ts';
-import { siteTest as test } from '../../support/browser/site-test.ts';
+import { sharedVisit, siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
 /** Longer than two chunks of the prefix cache. */
@@ -297,73 +297,80 @@ test('a branch reuses the prefix of its parent, an alternative starts branches, 
   await expect.poll(() => rows(second).allTextContents()).toEqual(last);
 });
 
-test('the graph shows each node in the middle of its children, of 10,000 nodes only the visible ones are rendered, and with 40 branches the panes scroll, the bars stay, and there is room to read', async ({
-  visit,
-}) => {
-  const site = await visit('/', { width: 1440, height: 900 });
-  const { page } = site;
-  await startTree(page, PROMPT, 4);
-  await page.keyboard.type('2g');
-  await rows(page).nth(8).waitFor();
-  await untilGrown(page);
-  const texts = await rows(page).locator('.outline-text').allTextContents();
-  await page.keyboard.type('v');
-  await page.locator('.graph').waitFor();
-  await expect.poll(() => rows(page).locator('.outline-text').allTextContents()).toEqual(texts);
-  const boxes = await rows(page).evaluateAll((nodes) =>
-    nodes.map((node) => {
-      const { left, top } = node.getBoundingClientRect();
-      return { left, top, level: Number(node.getAttribute('aria-level')) };
-    }),
-  );
-  const level = (at: number) => boxes.filter((box) => box.level === at);
-  const middle = (list: typeof boxes) => (list[0]!.top + list.at(-1)!.top) / 2;
-  expect([1, 2, 3].map((at) => level(at).length)).toEqual([1, 4, 4]);
-  for (const at of [1, 2, 3]) expect(new Set(level(at).map(({ left }) => left)).size).toBe(1);
-  expect(level(1)[0]!.top).toBeCloseTo(middle(level(2)));
-  expect(level(2)[1]!.top).toBeCloseTo(middle(level(3)));
-  await page.keyboard.press('ArrowRight');
-  await expect.poll(() => selectedRow(page).getAttribute('aria-level')).toBe('3');
-  await rows(page).nth(1).click();
-  await expect.poll(() => selectedRow(page).locator('.outline-text').textContent()).toBe(texts[1]);
-  await site.screenshot('tree-graph');
-  expect(await site.violations()).toEqual([]);
-  await page.reload();
-  await page.locator('.graph').waitFor();
+describe('the graph', () => {
+  const site = sharedVisit('/', { width: 1440, height: 900 });
 
-  await rows(page).nth(8).waitFor();
-  await page.keyboard.press('v');
-  await page.locator('.graph').waitFor({ state: 'detached' });
-  const last = `node ${lastNode(10_000)}`;
-  await importFile(page, bigTree(10_000));
-  await rows(page).first().getByText('node 0').waitFor();
-  const elements = () => page.evaluate(() => document.querySelectorAll('*').length);
-  await expect.poll(() => rows(page).count()).toBeLessThan(50);
-  await expect.poll(elements).toBeLessThan(1_000);
-  const outline = page.getByRole('tree');
-  await outline.evaluate((element) => element.scrollTo(0, element.scrollHeight));
-  await rows(page).filter({ hasText: last }).waitFor();
-  await expect.poll(elements).toBeLessThan(1_000);
-  await page.keyboard.press('End');
-  await selectedRow(page).filter({ hasText: last }).waitFor();
-  const id = (await selectedRow(page).getAttribute('id'))!;
-  await expect.poll(() => outline.getAttribute('aria-activedescendant')).toBe(id);
+  test('shows each node in the middle of its children', async () => {
+    const { page } = site;
+    await startTree(page, PROMPT, 4);
+    await page.keyboard.type('2g');
+    await rows(page).nth(8).waitFor();
+    await untilGrown(page);
+    const texts = await rows(page).locator('.outline-text').allTextContents();
+    await page.keyboard.type('v');
+    await page.locator('.graph').waitFor();
+    await expect.poll(() => rows(page).locator('.outline-text').allTextContents()).toEqual(texts);
+    const boxes = await rows(page).evaluateAll((nodes) =>
+      nodes.map((node) => {
+        const { left, top } = node.getBoundingClientRect();
+        return { left, top, level: Number(node.getAttribute('aria-level')) };
+      }),
+    );
+    const level = (at: number) => boxes.filter((box) => box.level === at);
+    const middle = (list: typeof boxes) => (list[0]!.top + list.at(-1)!.top) / 2;
+    expect([1, 2, 3].map((at) => level(at).length)).toEqual([1, 4, 4]);
+    for (const at of [1, 2, 3]) expect(new Set(level(at).map(({ left }) => left)).size).toBe(1);
+    expect(level(1)[0]!.top).toBeCloseTo(middle(level(2)));
+    expect(level(2)[1]!.top).toBeCloseTo(middle(level(3)));
+    await page.keyboard.press('ArrowRight');
+    await expect.poll(() => selectedRow(page).getAttribute('aria-level')).toBe('3');
+    await rows(page).nth(1).click();
+    await expect.poll(() => selectedRow(page).locator('.outline-text').textContent()).toBe(texts[1]);
+    await site.screenshot('tree-graph');
+    expect(await site.violations()).toEqual([]);
+    await page.reload();
+    await page.locator('.graph').waitFor();
+  });
 
-  await page.keyboard.press('Home');
-  await page.keyboard.press('v');
-  const graph = page.locator('.graph');
-  await graph.getByRole('treeitem').first().waitFor();
-  await expect.poll(() => rows(page).count()).toBeLessThan(60);
-  await page.keyboard.press('End');
-  await selectedRow(page).filter({ hasText: last }).waitFor();
-  await expect.poll(() => rows(page).count()).toBeLessThan(60);
-  await graph.hover();
-  await page.mouse.wheel(0, -2_000);
-  await expect.poll(() => selectedRow(page).count()).toBe(0);
+  test('and the outline render only the visible ones of 10,000 nodes', async () => {
+    const { page } = site;
+    await rows(page).nth(8).waitFor();
+    await page.keyboard.press('v');
+    await page.locator('.graph').waitFor({ state: 'detached' });
+    const last = `node ${lastNode(10_000)}`;
+    await importFile(page, bigTree(10_000));
+    await rows(page).first().getByText('node 0').waitFor();
+    const elements = () => page.evaluate(() => document.querySelectorAll('*').length);
+    await expect.poll(() => rows(page).count()).toBeLessThan(50);
+    await expect.poll(elements).toBeLessThan(1_000);
+    const outline = page.getByRole('tree');
+    await outline.evaluate((element) => element.scrollTo(0, element.scrollHeight));
+    await rows(page).filter({ hasText: last }).waitFor();
+    await expect.poll(elements).toBeLessThan(1_000);
+    await page.keyboard.press('End');
+    await selectedRow(page).filter({ hasText: last }).waitFor();
+    const id = (await selectedRow(page).getAttribute('id'))!;
+    await expect.poll(() => outline.getAttribute('aria-activedescendant')).toBe(id);
 
-  await page.keyboard.press('v');
-  await graph.waitFor({ state: 'detached' });
-  await importFile(page, wideTree(40));
-  await page.locator('.branch-text', { hasText: 'The wolf' }).first().waitFor();
-  await expectRoomToRead(site);
+    await page.keyboard.press('Home');
+    await page.keyboard.press('v');
+    const graph = page.locator('.graph');
+    await graph.getByRole('treeitem').first().waitFor();
+    await expect.poll(() => rows(page).count()).toBeLessThan(60);
+    await page.keyboard.press('End');
+    await selectedRow(page).filter({ hasText: last }).waitFor();
+    await expect.poll(() => rows(page).count()).toBeLessThan(60);
+    await graph.hover();
+    await page.mouse.wheel(0, -2_000);
+    await expect.poll(() => selectedRow(page).count()).toBe(0);
+  });
+
+  test('with 40 branches, panes scroll, bars stay, and there is room to read', async () => {
+    const { page } = site;
+    await page.keyboard.press('v');
+    await page.locator('.graph').waitFor({ state: 'detached' });
+    await importFile(page, wideTree(40));
+    await page.locator('.branch-text', { hasText: 'The wolf' }).first().waitFor();
+    await expectRoomToRead(site);
+  });
 });
