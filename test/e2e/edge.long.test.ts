@@ -72,44 +72,6 @@ test('one host serves tenants without Cloudflare, keeps them over a restart, and
   expect(await recordStatus(second)).toBe(200);
 });
 
-test.each([
-  [
-    'an address that is not plain HTTP',
-    '--origin',
-    'https://x.example',
-    "'https://x.example' is no http address.",
-  ],
-  ['a port that is no number', '--port', 'first', 'Expected a whole number of at least 1 and at most 65535.'],
-  [
-    'a port that does not exist',
-    '--port',
-    '70000',
-    'Expected a whole number of at least 1 and at most 65535.',
-  ],
-])('%s is refused before anything starts', async (_, option, value, message) => {
-  const valid = ['--origin', 'http://127.0.0.1:1', '--state', temporary(), '--secrets', temporary()];
-  const { child, output } = launch({}, [CONTINUO, 'edge', ...valid, option, value]);
-  expect(await exitOf(child)).toBe(2);
-  expect(output().split('\n')[0]).toMatch(/^continuo: /);
-  expect(output().split('\n')[0]).toContain(message);
-});
-
-test.each([
-  ['CONTINUO_PORT', 'first', /^continuo: CONTINUO_PORT: received "first"; /],
-  ['CONTINUO_PROT', '80', /^continuo: CONTINUO_PROT: there is no such variable/],
-])('a wrong variable is refused by name: %s', async (name, value, message) => {
-  const valid = ['--origin', 'http://127.0.0.1:1', '--state', temporary(), '--secrets', temporary()];
-  const { child, output } = launch({ [name]: value }, [CONTINUO, 'edge', ...valid]);
-  expect(await exitOf(child)).toBe(1);
-  expect(output()).toMatch(message);
-});
-
-test('all missing options are named together', async () => {
-  const { child, output } = launch({}, [CONTINUO, 'edge']);
-  expect(await exitOf(child)).toBe(2);
-  for (const option of ['--origin', '--state', '--secrets']) expect(output()).toContain(option);
-});
-
 test('an edge whose port is taken ends, so that it can be started again', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -38,6 +38,34 @@ test('refuses device options that the provider ignores before loading anything',
   );
 });
 
+test.each([
+  [
+    'a generation_config.json that asks for the impossible',
+    'generation_config.json',
+    '{"temperature":-1}',
+    /generation_config\.json: temperature: /,
+  ],
+  ['a tokenizer cut in the middle', 'tokenizer.json', '{"model":', /tokenizer\.json is not valid JSON/],
+  [
+    'a tokenizer of another kind',
+    'tokenizer.json',
+    '{"model":{"type":"WordLevel"}}',
+    /tokenizer\.json: model\.type/,
+  ],
+])('refuses %s with one line', (_, name, content, message) => {
+  const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
+  writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
+  writeFileSync(join(directory, name), content);
+  const { model } = readConfig({
+    CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes',
+    CONTINUO_MODEL_DIR: directory,
+    CONTINUO_GENERATION_CONFIG: 'true',
+  });
+  const [fault] = inspectModels([model], NO_MEMORY_LIMITS).faulty;
+  expect(fault?.reason).toMatch(message);
+  expect(fault?.reason).not.toContain('\n');
+});
+
 describe('the fingerprint', () => {
   const modelIn = (directory: string, changes: Readonly<Record<string, string>> = {}) => {
     const secret = 'not to be told, at least 32 bytes';

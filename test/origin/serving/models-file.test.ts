@@ -88,6 +88,12 @@ it.each([
     '{"models": [{"name": "a", "directory": ".", "precision": "q4"}]}',
     /models\.0\.precision: only with model, which is built$/,
   ],
+  ['{"models": [{"name": "a", "directory": "a", "slot": 1}]}', /models\.0: .*slot/],
+  ['{"models": [{"name": "a", "directory": "a", "slots": 0}]}', /models\.0\.slots: /],
+  [
+    '{"models": [{"name": "a", "directory": "x", "aliases": ["c"]}, {"name": "b", "directory": "x", "aliases": ["c"]}]}',
+    /models\.1\.aliases\.0: the name c is used twice/,
+  ],
 ])('a fault in %s is one line with its place', (text, message) => {
   const reading = () => readModels({ modelsFile: modelsFile(text), model: BASE });
   expect(reading).toThrow(message);
