@@ -95,7 +95,7 @@ class CudaTurns implements DeviceTurns {
     );
     if (engine === undefined) throw new Error(`there are ${MAX_ENGINES} engines on CUDA`);
     this.#calls = engine.calls;
-    this.#others = engines.filter((other) => other !== engine).map(({ calls }) => calls);
+    this.#others = engines.filter((each) => each !== engine).map(({ calls }) => calls);
   }
 
   call<T>(work: () => T): T {

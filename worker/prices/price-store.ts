@@ -45,8 +45,8 @@ export async function readPrices(
   const { results } = await db
     .withSession(session)
     .prepare(`
-      SELECT * FROM prices AS one WHERE valid_from > ?1 OR version =
-        (SELECT version FROM prices WHERE model = one.model AND valid_from <= ?1
+      SELECT * FROM prices AS price WHERE valid_from > ?1 OR version =
+        (SELECT version FROM prices WHERE model = price.model AND valid_from <= ?1
           ORDER BY valid_from DESC, version DESC LIMIT 1)`)
     .bind(now)
     .all<Row<ModelPrice>>();

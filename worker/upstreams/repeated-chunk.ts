@@ -29,10 +29,10 @@ export class RepeatedChunk {
 
   /** Returns what a chunk repeats that has only this text; null if the place of the text is not certain. */
   static of(payload: string, { index, text }: { readonly index: number; readonly text: string }) {
-    const [found, ...others] = payload.matchAll(TEXT);
-    const json = found?.[1] ?? '';
-    if (found === undefined || others.length > 0 || stringOf(json) !== text) return null;
-    const end = found.index + found[0].length;
+    const [match, ...further] = payload.matchAll(TEXT);
+    const json = match?.[1] ?? '';
+    if (match === undefined || further.length > 0 || stringOf(json) !== text) return null;
+    const end = match.index + match[0].length;
     return new RepeatedChunk(index, payload.slice(0, end - json.length), payload.slice(end));
   }
 

@@ -96,7 +96,9 @@ export function describeOfAnySize(config: Config, tensors: TensorNames) {
     const inner = name.startsWith(canonical) ? name.slice(canonical.length) : null;
     const alternatives = inner === null ? [] : others.map((prefix) => prefix + inner);
     const placed = [name, `language_model.${name}`, ...alternatives];
-    const renamed = aliases.flatMap(([part, other]) => placed.map((one) => one.replace(part, other)));
+    const renamed = aliases.flatMap(([part, alias]) =>
+      placed.map((candidate) => candidate.replace(part, alias)),
+    );
     return [...placed, ...renamed].find((candidate) => tensors.has(candidate)) ?? name;
   };
   const design = describeRow(family, fields, outer);

@@ -79,10 +79,10 @@ function isReplaceable({ operator, inputs, integers }: GraphNode, { initializers
 
 /** Returns the tensors that depend on one. Nodes are in topological order. */
 function dependents({ nodes }: OnnxGraph, tensor: string): ReadonlySet<string> {
-  const found = new Set([tensor]);
+  const tensors = new Set([tensor]);
   for (const { inputs, outputs } of nodes)
-    if (inputs.some((name) => found.has(name))) for (const name of outputs) found.add(name);
-  return found;
+    if (inputs.some((name) => tensors.has(name))) for (const name of outputs) tensors.add(name);
+  return tensors;
 }
 
 const weightName = (levels: string): string => named(`integers/${levels}`);

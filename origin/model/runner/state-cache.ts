@@ -154,10 +154,10 @@ export class StateCache implements SlotStates {
   /** Makes a run of neighbouring slots go on from a position each, in the place where most of them are. */
   begin(firstSlot: number, positions: ArrayLike<number>, rows: number): BegunRun {
     const slots = Array.from({ length: rows }, (_, row) => firstSlot + row);
-    const found = slots.map((slot, row) => this.#placeOf(slot, positions[row]!));
-    const inSecond = slots.filter((slot, row) => (found[row] ?? this.#place[slot]) === 1);
+    const places = slots.map((slot, row) => this.#placeOf(slot, positions[row]!));
+    const inSecond = slots.filter((slot, row) => (places[row] ?? this.#place[slot]) === 1);
     const from = 2 * inSecond.length > rows ? 1 : 0;
-    return { from, begun: slots.map((slot, row) => this.#move(slot, positions[row]!, found[row]!, from)) };
+    return { from, begun: slots.map((slot, row) => this.#move(slot, positions[row]!, places[row]!, from)) };
   }
 
   /** Notes that a run has ended at a position of a slot. */
@@ -209,14 +209,14 @@ export class StateCache implements SlotStates {
    * without that state keeps the one where its last run began.
    * @returns whether the slot has it
    */
-  #move(slot: number, position: number, found: StatePlace | null, from: StatePlace): boolean {
-    const begins = found === null && position === 0;
-    const source = found ?? (this.#place[slot] as StatePlace);
+  #move(slot: number, position: number, place: StatePlace | null, from: StatePlace): boolean {
+    const begins = place === null && position === 0;
+    const source = place ?? (this.#place[slot] as StatePlace);
     if (begins) this.#memory.clear(from, slot);
     else if (source !== from) this.#memory.copy(slot, source, from);
     this.#place[slot] = from;
     this.#ended[slot] = NONE;
-    if (found === null && !begins) return false;
+    if (place === null && !begins) return false;
     this.#began[slot] = position;
     return true;
   }

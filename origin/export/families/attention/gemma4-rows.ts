@@ -41,11 +41,11 @@ function globalSizes({ fields, sizes }: RowContext, isSliding: readonly boolean[
   fields.ignore('global_head_dim', 'num_global_key_value_heads');
   const full = isSliding.flatMap((sliding, layer) => (sliding ? [] : layer));
   const each = full.map((layer) => {
-    const own = listed.inner(`${layer}`);
-    if (own === null) throw listed.fault(`${layer}`, 'an object, for each layer of full attention');
+    const layerFields = listed.inner(`${layer}`);
+    if (layerFields === null) throw listed.fault(`${layer}`, 'an object, for each layer of full attention');
     return {
-      headSize: own.count('head_dim', sizes.headSize),
-      kvHeads: own.count('num_key_value_heads', sizes.kvHeads),
+      headSize: layerFields.count('head_dim', sizes.headSize),
+      kvHeads: layerFields.count('num_key_value_heads', sizes.kvHeads),
     };
   });
   const [first] = each;
@@ -61,10 +61,10 @@ export function sharedLayers(
 ): (index: number) => number | null {
   const shared = fields.number('num_kv_shared_layers', 0);
   const first = isSliding.length - shared;
-  const own = isSliding.slice(0, Math.max(0, first));
-  if (!Number.isInteger(shared) || shared < 0 || isSliding.some((type) => !own.includes(type)))
+  const withKv = isSliding.slice(0, Math.max(0, first));
+  if (!Number.isInteger(shared) || shared < 0 || isSliding.some((type) => !withKv.includes(type)))
     throw fields.fault('num_kv_shared_layers', 'fewer layers, so that each type has one with KV');
-  return (index) => (index < first ? null : own.lastIndexOf(isSliding[index]!));
+  return (index) => (index < first ? null : withKv.lastIndexOf(isSliding[index]!));
 }
 
 const EXPERTS: ExpertsStyle = {

@@ -95,16 +95,16 @@ const FULL = 'full_attention';
 
 /**
  * For each layer, whether it attends: from layer_types, else as `absent` says.
- * @param other the type of layers that do not
+ * @param notAttending the type of layers that do not
  * @throws ModelError if none attends
  */
 export function readAttendingLayers(
   fields: ConfigFields,
   layers: number,
-  other: string,
+  notAttending: string,
   absent: (layer: number) => boolean,
 ): readonly boolean[] {
-  const types = readLayerTypes(fields, layers, [FULL, other]);
+  const types = readLayerTypes(fields, layers, [FULL, notAttending]);
   const attends = Array.from({ length: layers }, (_, layer) =>
     types === null ? absent(layer) : types[layer] === FULL,
   );

@@ -65,12 +65,12 @@ export function requireAttention(row: SizeRules, fields: ConfigFields, design: D
   if (attentionsOf(design).some(({ scale }) => scale === 0)) {
     throw new ModelError('config.json: a multiplier makes the scores of attention 0; supported are others');
   }
-  for (const { headSize: size, kvHeads: own } of attentionsOf(design)) {
+  for (const { headSize: size, kvHeads: layerKvHeads } of attentionsOf(design)) {
     if (size !== headSize && size % HEAD_MULTIPLE !== 0)
       throw new ModelError(`config.json: some heads have ${size} values; supported is a multiple of 8`);
-    if (heads % own !== 0)
+    if (heads % layerKvHeads !== 0)
       throw new ModelError(
-        `config.json: some layers have ${own} KV heads; supported is a divisor of ${heads}`,
+        `config.json: some layers have ${layerKvHeads} KV heads; supported is a divisor of ${heads}`,
       );
   }
   if (headSize % HEAD_MULTIPLE === 0) return;

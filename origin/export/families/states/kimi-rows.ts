@@ -11,9 +11,9 @@ import type { Sizes } from '../reading/sizes.ts';
 /** Kimi Linear: delta networks with a decay for each value of a key, and latent attention. */
 
 /** A field that transformers 5 names otherwise. */
-function either<T>(fields: ConfigFields, name: string, other: string, read: (name: string) => T): T {
-  const value = read(fields.has(name) ? name : other);
-  fields.require(other, value);
+function either<T>(fields: ConfigFields, name: string, newName: string, read: (name: string) => T): T {
+  const value = read(fields.has(name) ? name : newName);
+  fields.require(newName, value);
   return value;
 }
 

@@ -13,9 +13,9 @@ const BLOCK_TYPES = ['recurrent', 'recurrent', 'attention'];
 /** For each layer, whether it attends: the types are repeated. */
 function attendingLayers(fields: ConfigFields, { layers }: Sizes): readonly boolean[] {
   const types = fields.has('block_types') ? fields.texts('block_types') : BLOCK_TYPES;
-  const known = types.flatMap((type) => ATTENDS[type] ?? []);
-  const attends = Array.from({ length: layers }, (_, layer) => known[layer % known.length]!);
-  if (known.length === types.length && attends.includes(true)) return attends;
+  const pattern = types.flatMap((type) => ATTENDS[type] ?? []);
+  const attends = Array.from({ length: layers }, (_, layer) => pattern[layer % pattern.length]!);
+  if (pattern.length === types.length && attends.includes(true)) return attends;
   throw fields.fault('block_types', `${Object.keys(ATTENDS).join(', ')}, with a layer of attention`);
 }
 
