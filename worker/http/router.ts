@@ -1,5 +1,6 @@
 import { ApiError } from '@continuo/shared/errors.ts';
 import { IttyRouter } from 'itty-router';
+import { preflight } from './cors.ts';
 import type { RequestContext } from './request-context.ts';
 
 export type RouteHandler = (
@@ -18,7 +19,7 @@ export interface Route {
   readonly handler: RouteHandler;
 }
 
-type Router = (request: Request, context: RequestContext) => Promise<Response>;
+export type Router = (request: Request, context: RequestContext) => Promise<Response>;
 
 /**
  * Returns the path of an address, for less than a URL costs. Only one without anything to normalize equals a
@@ -43,7 +44,9 @@ export function createRouter(routes: readonly Route[]): Router {
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const handler = byPath.get(`${method} ${pathOf(request)}`);
     if (handler) return handler(request, context, '');
-    const response = await router.fetch({ method, url: request.url }, request, context);
+    const response =
+      preflight(request, context.settings) ??
+      (await router.fetch({ method, url: request.url }, request, context));
     if (response instanceof Response) return response;
     const { pathname } = new URL(request.url);
     const matching = router.routes.filter(([, pattern]) => pattern.test(pathname)).map(([verb]) => verb);
