@@ -2,9 +2,9 @@ import * as z from 'zod';
 
 /** What the API documents say of a schema beside its fields. */
 interface Documentation {
-  /** Name among the document's components. The admin API has none: it shows each schema in its place. */
+  /** Name among the document's components; absent = the document shows the schema in its place. */
   readonly name?: string;
-  /** Example of a response, or of a request of the admin API. */
+  /** Example of a response, or the only one of a request. */
   readonly example?: unknown;
   /** Examples of a request, by name. */
   readonly examples?: Readonly<Record<string, unknown>>;

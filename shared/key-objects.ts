@@ -71,7 +71,6 @@ export const keyPatch = z
   .partial();
 keyPatch.register(documented, {
   name: 'KeyChange',
-  example: { limits: { tokens_per_day: 100_000 }, disabled: false },
   examples: { disable: { disabled: true } },
 });
 export const rotation = z.strictObject({
@@ -81,7 +80,6 @@ export const rotation = z.strictObject({
 });
 rotation.register(documented, {
   name: 'KeyRotation',
-  example: { overlap_seconds: 3600 },
   examples: { hour: { overlap_seconds: 3600 } },
 });
 export const keyObject = z.object({

@@ -56,11 +56,16 @@ export const OPERATION_GROUPS: readonly OperationGroup[] = [
   { tag: 'Service', description: 'State and addresses of the endpoint.', operations: SERVICE_OPERATIONS },
 ];
 
+export const PUBLIC_API = {
+  title: 'Continuo',
+  description: 'Text completions, compatible with the clients of several systems.',
+};
+
 let openApiText: string | null = null;
 
 /** Serves the OpenAPI document. An isolate builds it at its first request. */
 function openApi(): Response {
-  openApiText ??= clientJson(openApiDocument(OPERATION_GROUPS));
+  openApiText ??= clientJson(openApiDocument(OPERATION_GROUPS, PUBLIC_API));
   return jsonText(openApiText);
 }
 

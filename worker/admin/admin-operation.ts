@@ -1,3 +1,4 @@
+import type { ErrorCode } from '@continuo/shared/errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import type * as z from 'zod';
 import { insufficientRole } from '../auth/auth-errors.ts';
@@ -8,7 +9,8 @@ import { type Operation, type OperationSpec, operation } from '../operations/ope
 export type Role = 'billing' | 'read-only' | 'tenant';
 
 /** An operation of the admin API. Its id follows from method and path. */
-interface AdminSpec<Body, Query> extends Omit<OperationSpec<Body, Query>, 'id' | 'scope' | 'tenantOf'> {
+interface AdminSpec<Body, Query>
+  extends Omit<OperationSpec<Body, Query>, 'id' | 'scope' | 'tenantOf' | 'errors'> {
   /** Roles that may call it beside the owner. Default: for GET, those that read everything. */
   readonly roles?: readonly Role[];
   readonly response: z.ZodType;
@@ -35,6 +37,24 @@ function operationId(method: Route['method'], path: string): string {
 
 const READERS: readonly Role[] = ['billing', 'read-only'];
 
+const QUERY_ERRORS: readonly ErrorCode[] = [
+  'invalid_value',
+  'invalid_type',
+  'unsupported_parameter',
+  'integer_above_max_value',
+  'integer_below_min_value',
+];
+
+const BODY_ERRORS: readonly ErrorCode[] = [
+  ...QUERY_ERRORS,
+  'conflicting_parameters',
+  'empty_string',
+  'string_above_max_length',
+  'empty_array',
+  'decimal_above_max_value',
+  'conflict',
+];
+
 /** Returns the tenant that an admin key is bound to; null = none. @throws ApiError 403 without the role */
 function tenantOfRole({ key }: Principal, roles: readonly Role[]): string | null {
   // Releases without roles make owners.
@@ -53,6 +73,7 @@ export function adminOperation<Body = undefined, Query = undefined>(
     ...spec,
     id: operationId(method, path),
     scope: 'admin',
+    errors: spec.body ? BODY_ERRORS : spec.query ? QUERY_ERRORS : [],
     tenantOf: (principal) => tenantOfRole(principal, roles),
   });
 }

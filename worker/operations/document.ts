@@ -17,11 +17,17 @@ import {
   RETRY_HEADERS,
 } from '../http/headers.ts';
 import type { Operation } from './operation.ts';
-import { ANY, BODY, CALLER } from './operation-errors.ts';
+import { ANY, AUTHENTICATED, BODY, CALLER } from './operation-errors.ts';
 
-const nameOf = (schema: z.ZodType): string => documented.get(schema)?.name ?? '';
+const nameOf = (schema: z.ZodType): string | undefined => documented.get(schema)?.name;
 
 const reference = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
+
+/** Refers to a schema that has a name, and shows every other one in its place. */
+function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const name = nameOf(schema);
+  return name === undefined ? jsonSchema(schema, io) : reference(name);
+}
 
 const headersOf = (described: HeaderDescriptions): Json =>
   Object.fromEntries(
@@ -38,7 +44,7 @@ const hasRetryHeaders = (status: number): boolean => status >= 500 || [408, 409,
  * Describes every error status with its codes and one example.
  * @param headers those of all responses of the operation
  */
-export function errorResponses(codes: readonly ErrorCode[], headers = COMMON_HEADERS): Json {
+function errorResponses(codes: readonly ErrorCode[], headers: HeaderDescriptions): Json {
   const byStatus = Map.groupBy(
     [...new Set(codes)].map((code) => new ApiError(code, 'Says what is wrong and what to do.')),
     ({ status }) => status,
@@ -59,9 +65,11 @@ export function errorResponses(codes: readonly ErrorCode[], headers = COMMON_HEA
   );
 }
 
-/** Returns the errors of an unknown id in the path. Models have an error of their own. */
-export const unknownId = ({ path }: Operation): readonly ErrorCode[] =>
-  path.includes('{id}') ? ['not_found'] : [];
+/** Returns the errors of the caller, and of an unknown id in the path. Models have an error of their own. */
+const generalErrors = (operation: Operation): readonly ErrorCode[] => [
+  ...(isOpen(operation) ? ANY : isOfAdmin(operation) ? AUTHENTICATED : CALLER),
+  ...(operation.path.includes('{id}') ? (['not_found'] as const) : []),
+];
 
 function responsesOf(operation: Operation): Json {
   const { response, events, isFile, status = 200, body, form, errors = [], isLimited } = operation;
@@ -69,22 +77,17 @@ function responsesOf(operation: Operation): Json {
   const content: Json = {};
   if (response)
     content['application/json'] = {
-      schema: reference(nameOf(response)),
+      schema: schemaOf(response, 'output'),
       example: documented.get(response)?.example,
     };
-  if (events) content['text/event-stream'] = { schema: reference(nameOf(events)) };
+  if (events) content['text/event-stream'] = { schema: schemaOf(events, 'output') };
   if (isFile) content['application/jsonl'] = { schema: { type: 'string' } };
   const onSuccess = {
     ...headers,
     ...(operation.isRepeatable && REPLAY_HEADERS),
     ...operation.responseHeaders,
   };
-  const codes = [
-    ...(isOpen(operation) ? ANY : CALLER),
-    ...unknownId(operation),
-    ...(body || form ? BODY : []),
-    ...errors,
-  ];
+  const codes = [...generalErrors(operation), ...(body || form ? BODY : []), ...errors];
   return {
     [status]: { description: 'Success', headers: headersOf(onSuccess), content },
     ...errorResponses(codes, headers),
@@ -92,6 +95,8 @@ function responsesOf(operation: Operation): Json {
 }
 
 const isOpen = ({ scope }: Operation): boolean => scope === undefined;
+
+const isOfAdmin = ({ scope }: Operation): boolean => scope === 'admin';
 
 /** Header parameters of every operation. */
 const TRACING: HeaderDescriptions = {
@@ -109,7 +114,7 @@ const RESUMABLE: HeaderDescriptions = {
     '`true` makes a stream resumable after a lost connection, until one minute after its end.',
 };
 
-export function queryParameters(query: z.ZodType): Json[] {
+function queryParameters(query: z.ZodType): Json[] {
   const { properties } = jsonSchema(query, 'input') as { properties: Record<string, Json> };
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
     name,
@@ -129,7 +134,7 @@ function parametersOf(operation: Operation): Json[] {
     ...TRACING,
   };
   const parameters: Json[] = [
-    ...(query ? queryParameters(query) : []).map((parameter) => ({ ...parameter, schema: text })),
+    ...(query ? queryParameters(query) : []),
     ...Object.entries(headers).map(([name, description]) => ({
       name,
       in: 'header',
@@ -138,11 +143,11 @@ function parametersOf(operation: Operation): Json[] {
     })),
   ];
   if (path.includes('{id')) {
-    const noun = /^\/v1\/(file|upload|batch|model|key|request)/.exec(path)?.[1] ?? 'completion';
+    const noun = /^\/v1\/(file|upload|batch|model|key|request|completion)/.exec(path)?.[1] ?? 'record';
     const description = `Id of the ${noun}.`;
     parameters.push({ name: 'id', in: 'path', required: true, description, schema: text });
   }
-  if (!isOpen(operation)) {
+  if (!isOpen(operation) && !isOfAdmin(operation)) {
     parameters.push({
       name: DIALECT_HEADER,
       in: 'header',
@@ -155,18 +160,10 @@ function parametersOf(operation: Operation): Json[] {
 }
 
 function requestBody(type: string, schema: z.ZodType): Json {
-  const examples = Object.entries(documented.get(schema)?.examples ?? {});
-  return {
-    required: true,
-    content: {
-      [type]: {
-        schema: reference(nameOf(schema)),
-        ...(examples.length > 0 && {
-          examples: Object.fromEntries(examples.map(([name, value]) => [name, { value }])),
-        }),
-      },
-    },
-  };
+  const { example, examples } = documented.get(schema) ?? {};
+  const named = Object.entries(examples ?? {}).map(([name, value]) => [name, { value }]);
+  const shown = named.length > 0 ? { examples: Object.fromEntries(named) } : { example };
+  return { required: true, content: { [type]: { schema: schemaOf(schema, 'input'), ...shown } } };
 }
 
 function operationObject(operation: Operation, tag: string): Json {
@@ -187,12 +184,15 @@ function componentSchemas(operations: readonly Operation[]): Json {
   const schemas = operations.flatMap(({ body, form, response, events }) =>
     [body, form, response, events].filter((schema) => schema !== undefined),
   );
-  const json = [...new Set(schemas)].map((schema) => [nameOf(schema), jsonSchema(schema, 'input')]);
+  const json = [...new Set(schemas)].flatMap((schema) => {
+    const name = nameOf(schema);
+    return name === undefined ? [] : [[name, jsonSchema(schema, 'input')]];
+  });
   return { ...Object.fromEntries(json), Error: jsonSchema(errorResponseBody, 'input') };
 }
 
 /** Returns the paths of a document, each with its operations. */
-export function pathsOf(
+function pathsOf(
   operations: readonly Operation[],
   describe: (operation: Operation) => Json,
 ): Record<string, Json> {
@@ -204,20 +204,22 @@ export function pathsOf(
 
 export interface OperationGroup {
   readonly tag: string;
-  readonly description: string;
+  readonly description?: string;
   readonly operations: readonly Operation[];
 }
 
-/** Returns the OpenAPI 3.1 document of the public operations. */
-export function openApiDocument(groups: readonly OperationGroup[]): Json {
+/** Returns an OpenAPI 3.1 document of these operations. */
+export function openApiDocument(
+  groups: readonly OperationGroup[],
+  about: { readonly title: string; readonly description: string },
+): Json {
   const operations = groups.flatMap((group) => group.operations);
   const tagOf = (operation: Operation) => groups.find((group) => group.operations.includes(operation))!.tag;
   return {
     openapi: '3.1.0',
     info: {
-      title: 'Continuo',
+      ...about,
       version: '1',
-      description: 'Text completions, compatible with the clients of several systems.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/' }],
@@ -233,10 +235,10 @@ export function openApiDocument(groups: readonly OperationGroup[]): Json {
   };
 }
 
-export type Json = Record<string, unknown>;
+type Json = Record<string, unknown>;
 
 /** Converts a zod schema to JSON Schema: of what callers send (`input`), or of what they get (`output`). */
-export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   const { $schema: _, ...json } = z.toJSONSchema(schema, {
     io,
     unrepresentable: 'any',

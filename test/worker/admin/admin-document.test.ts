@@ -15,15 +15,25 @@ interface Operation {
   readonly parameters: readonly { readonly name: string; readonly description?: string }[];
   readonly requestBody?: {
     readonly content: {
-      readonly 'application/json': { readonly schema: object; readonly example?: unknown };
+      readonly 'application/json': {
+        readonly schema: object;
+        readonly example?: unknown;
+        readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+      };
     };
   };
   readonly responses: Readonly<Record<string, unknown>>;
 }
 
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, unknown>> };
+}
+
+const document = async () => (await admin(worker, 'GET', '/openapi.json')).body as unknown as Document;
+
 async function operations(): Promise<[string, Operation][]> {
-  const { body } = await admin(worker, 'GET', '/openapi.json');
-  const paths = body.paths as Record<string, Record<string, Operation>>;
+  const { paths } = await document();
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): [string, Operation] => [
       `${method.toUpperCase()} ${path}`,
@@ -45,6 +55,8 @@ test('describes every field and parameter, and has operation ids that occur once
     expect(parameters.filter(({ description }) => !description)).toEqual([]);
     expect(undescribedFields([requestBody, responses], route)).toEqual([]);
   }
+  const { schemas } = (await document()).components;
+  for (const [name, schema] of Object.entries(schemas)) expect(undescribedFields(schema, name)).toEqual([]);
   const ids = all.map(([, { operationId }]) => operationId);
   expect(ids).toEqual([...new Set(ids)]);
   expect(ids).toEqual(
@@ -55,11 +67,18 @@ test('describes every field and parameter, and has operation ids that occur once
 test('has examples of request bodies that match their schemas', async () => {
   const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
   addFormats.default(ajv);
+  ajv.addKeyword('components');
+  const { components } = await document();
   for (const [route, { requestBody }] of await operations()) {
     if (requestBody === undefined) continue;
-    const { schema, example } = requestBody.content['application/json'];
-    expect(example, route).toBeTypeOf('object');
-    expect([ajv.validate(schema, example), ajv.errorsText()], route).toEqual([true, 'No errors']);
+    const { schema, example, examples = {} } = requestBody.content['application/json'];
+    const values = [...(example ? [example] : []), ...Object.values(examples).map(({ value }) => value)];
+    expect(values, route).not.toEqual([]);
+    for (const value of values)
+      expect([ajv.validate({ ...schema, components }, value), ajv.errorsText()], route).toEqual([
+        true,
+        'No errors',
+      ]);
   }
 });
 
