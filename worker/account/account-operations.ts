@@ -4,6 +4,7 @@ import type { BudgetUse } from '@continuo/limits/quota/protocol.ts';
 import { nameOf } from '@continuo/limits/usage/reservation-id.ts';
 import type { UsageRecord } from '@continuo/limits/usage/usage-record.ts';
 import { pageQuery, pageSize } from '@continuo/shared/account-fields.ts';
+import { csvText } from '@continuo/shared/csv.ts';
 import { ApiError, type ErrorCode } from '@continuo/shared/errors.ts';
 import { toSnakeCase } from '@continuo/shared/field-names.ts';
 import {
@@ -33,7 +34,6 @@ import {
 import { unavailable, usageList } from '../admin/usage-operations.ts';
 import type { RequestContext } from '../http/request-context.ts';
 import { type Operation, operation } from '../operations/operation.ts';
-import { csvResponse } from './csv.ts';
 import { checkGrant, checkHolds, granted } from './grant.ts';
 
 /** What a tenant sees and changes of its own account, under /v1. */
@@ -113,9 +113,7 @@ async function showRequest(
   context: RequestContext,
 ): Promise<z.infer<typeof requestObject>> {
   const question = { kind: 'request', tenantId, name: id } as const;
-  const asked = await askTenant(context, tenantId, question).catch(() => {
-    throw unavailable();
-  });
+  const asked = await askTenant(context, tenantId, question).catch(unavailable);
   return { ...shownRequest(existing(asked, 'request', id)), id };
 }
 
@@ -126,9 +124,7 @@ async function listRequests(
 ): Promise<z.infer<typeof requestList>> {
   const before = after === '' ? Number.MAX_SAFE_INTEGER : Number(after);
   const question = { kind: 'requests', tenantId, before, limit: limit + 1 } as const;
-  const asked = await askTenant(context, tenantId, question).catch(() => {
-    throw unavailable();
-  });
+  const asked = await askTenant(context, tenantId, question).catch(unavailable);
   const shown = page(asked, limit, ({ record }) => shownRequest(record));
   return { ...shown, next: shown.has_more ? String(asked[limit - 1]!.number) : null };
 }
@@ -212,9 +208,10 @@ export const ACCOUNT_OPERATIONS: readonly Operation[] = [
       const list = await usageList(query, principal.tenant.id, context);
       if (query.format === 'json') return list;
       const columns = ['object', ...new Set(query.group_by), ...Object.keys(list.total)];
-      const response = csvResponse([...columns, 'mean_latency_ms', 'mean_first_token_ms'], list.data);
-      if (list.next !== null) response.headers.set('link', nextPage({ ...query, after: list.next }));
-      return response;
+      const text = csvText([...columns, 'mean_latency_ms', 'mean_first_token_ms'], list.data);
+      const headers = new Headers({ 'content-type': 'text/csv; charset=utf-8' });
+      if (list.next !== null) headers.set('link', nextPage({ ...query, after: list.next }));
+      return new Response(text, { headers });
     },
   }),
   operation('GET', '/v1/keys', {

@@ -162,9 +162,7 @@ async function showBalance(tenant: string, context: RequestContext): Promise<z.i
   existing(await readTenant(context.env.DB, tenant), 'tenant', tenant);
   const [paid, use] = await Promise.all([
     readCredit(context.env.DB, tenant),
-    askTenant(context, tenant, { kind: 'use', keyId: '' }).catch(() => {
-      throw unavailable();
-    }),
+    askTenant(context, tenant, { kind: 'use', keyId: '' }).catch(unavailable),
   ]);
   const spent = use.tenant.spentEver;
   return {

@@ -53,11 +53,10 @@ function requireTenant({ user, key, group_by: groups }: Omit<z.infer<typeof usag
 }
 
 /** The tenant's object cannot be reached, or its usage of an older release cannot be read. */
-export const unavailable = (): ApiError =>
-  new ApiError(
-    'server_is_overloaded',
-    'The usage of this tenant cannot be read right now. Retry the request.',
-  );
+export function unavailable(): never {
+  const message = 'The usage of this tenant cannot be read right now. Retry the request.';
+  throw new ApiError('server_is_overloaded', message);
+}
 
 /** Returns the usage of a tenant, exact to the last request, or of all tenants if the id is null. */
 async function usageOf(question: UsageQuestion, tenantId: string | null, context: RequestContext) {
@@ -67,9 +66,7 @@ async function usageOf(question: UsageQuestion, tenantId: string | null, context
     return { ...usage, asOf: now() - settings.USAGE_REPORT_MS - REPORT_TAKES_MS };
   }
   const asked = askTenant(context, tenantId, { kind: 'usage', tenantId, ...question });
-  const usage = await asked.catch(() => {
-    throw unavailable();
-  });
+  const usage = await asked.catch(unavailable);
   return { ...usage, asOf: now() };
 }
 

@@ -2,9 +2,9 @@ import { constraintFields } from '@continuo/shared/completion-constraints.ts';
 import { exactNumber } from '@continuo/shared/exact-numbers.ts';
 import type { GenerationRequest, WireConstraint } from '@continuo/shared/generation.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '@continuo/shared/sampling.ts';
-import type { Flavor } from './flavors.ts';
 import { estimateTokens } from './token-estimate.ts';
 import type { ShownPrompt, UpstreamContext } from './upstream.ts';
+import type { Flavor } from './upstream-config.ts';
 
 /**
  * The table of the fields of POST /completions: their values, the servers that have them, and what happens

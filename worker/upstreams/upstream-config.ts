@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { type Settings, VARIABLE_NAMES } from '../env/settings.ts';
-import { FLAVORS } from './flavors.ts';
 
 /**
  * The servers of models, from the database or from the variable UPSTREAMS. They name secrets; separate
@@ -84,6 +83,19 @@ const openAiModel = modelName.extend({
     .describe('False: the server has no raw completions for this model; clients get 415.'),
 });
 
+/** The kinds of OpenAI-compatible servers: openai-fields.ts has what each accepts in a body. */
+const flavor = z.enum([
+  'generic',
+  'continuo',
+  'openai',
+  'vllm',
+  'llm-d',
+  'llamacpp',
+  'litellm',
+  'openrouter',
+]);
+export type Flavor = z.infer<typeof flavor>;
+
 const openAi = z.strictObject({
   kind: z.literal('openai').describe("'openai': an OpenAI-compatible server."),
   ...connection,
@@ -96,8 +108,7 @@ const openAi = z.strictObject({
     .describe(
       'Gives each tenant its own prefix cache, by `cache_salt` in every request, because cached prompts show in timing and usage. For vLLM: other servers ignore the field, and hosted APIs may reject it. Default: for the flavor `llm-d` only.',
     ),
-  flavor: z
-    .enum(FLAVORS)
+  flavor: flavor
     .default('generic')
     .describe(
       'What the server is: decides which fields of a request it gets. `generic` gets all scalar ones.',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Flavor } from '../../../worker/upstreams/flavors.ts';
 import { openAiBody } from '../../../worker/upstreams/openai-request.ts';
+import type { Flavor } from '../../../worker/upstreams/upstream-config.ts';
 import { request } from '../../support/generation-request.ts';
 
 const NOTHING_SHOWN = { echo: false, echoLast: null, promptLogprobs: null };

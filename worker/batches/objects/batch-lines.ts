@@ -1,5 +1,5 @@
 import { joinedBytes } from '@continuo/shared/framing.ts';
-import { requireFormat } from '@continuo/shared/stored-format.ts';
+import { hasTable, requireFormat } from '@continuo/shared/stored-format.ts';
 
 const FORMAT = 1;
 const SCHEMA = `
@@ -53,8 +53,7 @@ export class BatchLines {
 
   /** Null if there is no batch. Creates no tables, so a request for an unknown batch stores nothing. */
   load(): string | null {
-    const tables = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'batch'").toArray();
-    if (tables.length === 0) return null;
+    if (!hasTable(this.#sql, 'batch')) return null;
     requireFormat(this.#sql, FORMAT);
     return this.#sql.exec<{ state: string }>('SELECT state FROM batch').toArray()[0]?.state ?? null;
   }

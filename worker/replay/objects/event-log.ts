@@ -1,4 +1,5 @@
 import { joinedBytes } from '@continuo/shared/framing.ts';
+import { hasTable } from '@continuo/shared/stored-format.ts';
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS pieces (
@@ -63,8 +64,7 @@ export class EventLog {
 
   /** Null if no stream has begun. Creates no tables, so a request for an unknown stream stores nothing. */
   stream(): { readonly tenant: string; readonly ended: boolean } | null {
-    const tables = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'stream'").toArray();
-    if (tables.length === 0) return null;
+    if (!hasTable(this.#sql, 'stream')) return null;
     const [row] = this.#sql
       .exec<{ tenant: string; ended: number }>('SELECT tenant, ended FROM stream')
       .toArray();
