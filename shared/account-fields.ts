@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { toSnakeCase } from './field-names.ts';
-import { characters, queryInteger } from './json-fields.ts';
+import { always, characters, queryInteger } from './json-fields.ts';
 import { limits } from './tenant.ts';
 
 /** Fields and lists of the admin API and of a tenant's account. */
@@ -17,8 +17,6 @@ export const seconds = z.int();
 export const warning = z.string().optional().describe('What the limits of cost that were set do not limit.');
 export const createdAt = seconds.describe('Time of the creation in Unix seconds.');
 
-export const kindOf = <T extends string>(name: T) => z.literal(name).describe(`Always '${name}'.`);
-
 export const pageSize = (most: number, usual: number) =>
   queryInteger(1, most).default(usual).describe('Maximum number of items on a page.');
 export const pageQuery = z.strictObject({
@@ -28,7 +26,7 @@ export const pageQuery = z.strictObject({
 
 export const listOf = <T extends z.ZodType>(item: T) =>
   z.object({
-    object: kindOf('list'),
+    object: always('list'),
     data: z.array(item).describe('The items of this page.'),
     has_more: z.boolean().describe('Whether there is a next page; its `after` is the last id of this one.'),
   });

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { documented } from './documented.ts';
-import { characters, integer, optional } from './json-fields.ts';
+import { always, characters, integer, optional } from './json-fields.ts';
 
 /** Files and batches in OpenAI's form. */
 
@@ -9,12 +9,12 @@ const time = (event: string) => seconds.nullable().describe(`Unix seconds at whi
 
 export const fileObject = z.object({
   id: z.string().describe('Id of the file.'),
-  object: z.literal('file').describe("Always 'file'."),
+  object: always('file'),
   bytes: z.int().min(0).describe('Size in bytes.'),
   created_at: seconds.describe('Unix seconds of the upload.'),
   filename: z.string().describe('Name that the uploader gave it.'),
   purpose: z.enum(['batch', 'batch_output']).describe("'batch' for inputs, 'batch_output' for results."),
-  status: z.literal('processed').describe("Always 'processed'."),
+  status: always('processed'),
 });
 export type FileObject = z.infer<typeof fileObject>;
 
@@ -32,7 +32,7 @@ fileObject.register(documented, { name: 'File', example: FILE });
 export const MAX_FILE_BYTES = 200 * 1024 * 1024;
 
 /** The fields of a form beside its file. One without effect, such as an expiry, is refused. */
-export const fileFields = z.strictObject({ purpose: z.literal('batch').describe("Always 'batch'.") });
+export const fileFields = z.strictObject({ purpose: always('batch') });
 
 export const fileForm = fileFields
   .extend({
@@ -42,7 +42,7 @@ export const fileForm = fileFields
 
 export const uploadRequest = z.strictObject({
   filename: z.string().describe('Name of the file.'),
-  purpose: z.literal('batch').describe("Always 'batch'."),
+  purpose: always('batch'),
   bytes: integer(0, MAX_FILE_BYTES).describe('Size of the whole file.'),
   mime_type: optional(z.string(), 'Accepted and ignored: all files are JSON Lines.'),
 });
@@ -63,12 +63,12 @@ export const uploadCompletion = z.strictObject({
 
 export const uploadObject = z.object({
   id: z.string().describe('Id of the upload.'),
-  object: z.literal('upload').describe("Always 'upload'."),
+  object: always('upload'),
   bytes: z.int().min(0).describe('Size of the whole file.'),
   created_at: seconds.describe('Unix seconds of the creation.'),
   expires_at: seconds.describe('Unix seconds after which the upload cannot be completed.'),
   filename: z.string().describe('Name of the file.'),
-  purpose: z.literal('batch').describe("Always 'batch'."),
+  purpose: always('batch'),
   status: z.enum(['pending', 'completed', 'cancelled', 'expired']).describe('State of the upload.'),
   file: fileObject.nullable().describe('The file; null until the upload is completed.'),
 });
@@ -93,7 +93,7 @@ export const partForm = z
 
 export const uploadPart = z.object({
   id: z.string().describe('Id of the part.'),
-  object: z.literal('upload.part').describe("Always 'upload.part'."),
+  object: always('upload.part'),
   created_at: seconds.describe('Unix seconds of the creation.'),
   upload_id: z.string().describe('Id of the upload.'),
 });
@@ -112,7 +112,7 @@ uploadCompletion.register(documented, {
 
 const page = <T extends z.ZodType>(item: T) =>
   z.object({
-    object: z.literal('list').describe("Always 'list'."),
+    object: always('list'),
     data: z.array(item).describe('The objects of this page.'),
     first_id: z.string().nullable().describe('Id of the first object; null if there is none.'),
     last_id: z.string().nullable().describe('Id of the last object, for `after`.'),
@@ -131,7 +131,7 @@ export const fileList = page(fileObject).register(documented, { name: 'FileList'
 
 export const fileDeletion = z.object({
   id: z.string().describe('Id of the file.'),
-  object: z.literal('file').describe("Always 'file'."),
+  object: always('file'),
   deleted: z.literal(true).describe('Always true.'),
 });
 fileDeletion.register(documented, {
@@ -177,17 +177,17 @@ export type BatchFault = z.infer<typeof batchFault>;
 
 export const batchObject = z.object({
   id: z.string().describe('Id of the batch.'),
-  object: z.literal('batch').describe("Always 'batch'."),
+  object: always('batch'),
   endpoint: batchEndpoint.describe('Endpoint that all lines call.'),
   errors: z
     .object({
-      object: z.literal('list').describe("Always 'list'."),
+      object: always('list'),
       data: z.array(batchFault).describe('The first fault.'),
     })
     .nullable()
     .describe('Why the input file was refused; null if it was not.'),
   input_file_id: z.string().describe('Id of the input file.'),
-  completion_window: z.literal('24h').describe("Always '24h'."),
+  completion_window: always('24h'),
   status: z
     .enum([
       ...(['validating', 'failed', 'in_progress', 'finalizing'] as const),

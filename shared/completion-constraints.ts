@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { characters, flag, list, optional } from './json-fields.ts';
+import { always, characters, flag, list, optional } from './json-fields.ts';
 
 /** The public fields that constrain the text to a grammar or a schema. A request has at most one. */
 
@@ -45,7 +45,7 @@ const structuredOutputs = z.looseObject({
 });
 
 const tool = z.object({
-  type: z.literal('function').describe("Always 'function'."),
+  type: always('function'),
   function: z
     .object({
       name: characters(64, z.string().min(1)).describe('Name of the function.'),
@@ -59,7 +59,7 @@ const tool = z.object({
 const toolChoice = z.union([
   z.enum(['none', 'auto', 'required']),
   z.object({
-    type: z.literal('function').describe("Always 'function'."),
+    type: always('function'),
     function: z
       .object({ name: z.string().describe('Name of the function.') })
       .describe('The function that the model must call.'),

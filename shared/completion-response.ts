@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { documented } from './documented.ts';
 import { finishReason } from './generation.ts';
+import { always } from './json-fields.ts';
 import { modelBuild, modelState } from './origin-model.ts';
 
 /** The public responses. The tests check responses against these schemas. */
@@ -94,7 +95,7 @@ const base = {
     .string()
     .regex(/^cmpl-[0-9a-f]{32}$/)
     .describe('Id of the completion.'),
-  object: z.literal('text_completion').describe("Always 'text_completion'."),
+  object: always('text_completion'),
   created: z.int().describe('Start of the request in Unix seconds.'),
   model: z.string().describe('The model as the request names it.'),
   system_fingerprint: z.string().describe('Changes with the model, its settings and the server version.'),
@@ -146,7 +147,7 @@ export const errorResponseBody = z.object({
 
 export const publicModel = z.object({
   id: z.string().describe('Id for requests.'),
-  object: z.literal('model').describe("Always 'model'."),
+  object: always('model'),
   created: z.int().describe('Unix seconds.'),
   owned_by: z.string().describe('Owner of the model.'),
   root: z.string().describe("The model's own id; id may be an alias."),
@@ -179,7 +180,7 @@ const MODEL: z.infer<typeof publicModel> = {
 publicModel.register(documented, { name: 'Model', example: MODEL });
 
 export const publicModelList = z.object({
-  object: z.literal('list').describe("Always 'list'."),
+  object: always('list'),
   data: z.array(publicModel).describe('The models that the key may use.'),
 });
 publicModelList.register(documented, { name: 'ModelList', example: { object: 'list', data: [MODEL] } });
@@ -245,7 +246,7 @@ publicTokenizerInfo.register(documented, {
 });
 
 export const startResponse = z.object({
-  service: z.literal('Continuo').describe("Always 'Continuo'."),
+  service: always('Continuo'),
   base_url: z.string().describe('Base URL for OpenAI clients.'),
   links: z.record(z.string(), z.string()).describe('Addresses of the other endpoints.'),
 });
@@ -259,5 +260,5 @@ startResponse.register(documented, {
 });
 
 export const healthResponse = z
-  .object({ status: z.literal('ok').describe("Always 'ok'.") })
+  .object({ status: always('ok') })
   .register(documented, { name: 'Health', example: { status: 'ok' } });

@@ -41,6 +41,9 @@ export const characters = (max: number, text = z.string()) =>
     })
     .meta({ maxLength: max });
 
+/** A text that is always the same. */
+export const always = <T extends string>(text: T) => z.literal(text).describe(`Always '${text}'.`);
+
 /** A field of a request that may be absent or null. */
 export const optional = <T extends z.ZodType>(field: T, description: string) =>
   field.nullish().describe(description);

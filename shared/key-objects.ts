@@ -3,7 +3,6 @@ import {
   createdAt,
   displayName,
   identifier,
-  kindOf,
   limitFields,
   listOf,
   pageQuery,
@@ -12,7 +11,7 @@ import {
 } from './account-fields.ts';
 import { metadata } from './batch.ts';
 import { documented } from './documented.ts';
-import { integer, unixSeconds } from './json-fields.ts';
+import { always, integer, unixSeconds } from './json-fields.ts';
 import { adminRole, scope } from './tenant.ts';
 
 /** Keys: requests and responses of the admin API and of a tenant's account. */
@@ -83,7 +82,7 @@ rotation.register(documented, {
   examples: { hour: { overlap_seconds: 3600 } },
 });
 export const keyObject = z.object({
-  object: kindOf('key'),
+  object: always('key'),
   id: z.string().describe('Id of the key; it is not the key.'),
   tenant: z.string().describe('Id of the tenant.'),
   name: z.string().describe('Name for people.'),

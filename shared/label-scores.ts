@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { documented } from './documented.ts';
-import { flag, integer, list, type ReadResult, required } from './json-fields.ts';
+import { always, flag, integer, list, type ReadResult, required } from './json-fields.ts';
 import { MAX_LISTED_LOGPROBS } from './logprob.ts';
 import {
   commonFields,
@@ -49,7 +49,7 @@ export type LabelScoreRequest = z.output<typeof labelScoreRequest>;
 
 const itemScore = z.object({
   index: z.int().min(0).describe('Number of the item in the request.'),
-  object: z.literal('score').describe("Always 'score'."),
+  object: always('score'),
   score: z.number().min(0).max(1).describe('Probability of the first label.'),
 });
 
@@ -57,14 +57,14 @@ const itemScore = z.object({
 export const generativeScoringResponse = z.object({
   id: scoreId('generative-scoring'),
   ...scoreEnvelope,
-  object: z.literal('list').describe("Always 'list'."),
+  object: always('list'),
   data: z.array(itemScore).describe('One score per item, in their order.'),
 });
 
 /** SGLang's form. */
 export const scoringResponse = z.object({
   ...scoreEnvelope,
-  object: z.literal('scoring').describe("Always 'scoring'."),
+  object: always('scoring'),
   scores: z
     .array(z.array(z.number().min(0).max(1)))
     .describe('For each item, the probabilities of the labels in their order.'),

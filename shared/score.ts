@@ -2,7 +2,16 @@ import * as z from 'zod';
 import { logprobsFormat } from './completion-output.ts';
 import { emptyAsText, readTextOrIds } from './completion-prompt.ts';
 import { completionUsage } from './completion-response.ts';
-import { characters, flag, integer, kindOf, optional, type ReadResult, required } from './json-fields.ts';
+import {
+  always,
+  characters,
+  flag,
+  integer,
+  kindOf,
+  optional,
+  type ReadResult,
+  required,
+} from './json-fields.ts';
 
 /** The bodies of POST /v1/score: the likelihoods of continuations of a prompt. */
 
@@ -99,7 +108,7 @@ export type ScoreRequest = z.output<typeof scoreRequest>;
 
 const score = z.object({
   index: z.int().min(0).describe('Number of the continuation in the request.'),
-  object: z.literal('score').describe("Always 'score'."),
+  object: always('score'),
   logprob: z
     .number()
     .describe('Sum of the logprobs of its tokens: the natural logarithm of its probability.'),
@@ -131,7 +140,7 @@ export const scoreId = (prefix: string) =>
 export const scoreResponse = z.object({
   id: scoreId('score'),
   ...scoreEnvelope,
-  object: z.literal('list').describe("Always 'list'."),
+  object: always('list'),
   data: z.array(score).describe('One score per continuation, in their order.'),
 });
 

@@ -1,15 +1,7 @@
 import * as z from 'zod';
-import {
-  createdAt,
-  displayName,
-  identifier,
-  kindOf,
-  limitFields,
-  limitShape,
-  warning,
-} from './account-fields.ts';
+import { createdAt, displayName, identifier, limitFields, limitShape, warning } from './account-fields.ts';
 import { documented } from './documented.ts';
-import { characters } from './json-fields.ts';
+import { always, characters } from './json-fields.ts';
 import { dialectName, weight } from './tenant.ts';
 
 /** Plans and tenants: requests and responses of the admin API. */
@@ -51,7 +43,7 @@ export const planPatch = z
   .partial();
 planPatch.register(documented, { example: { limits: { requests_per_minute: 120 } } });
 export const planObject = z.object({
-  object: kindOf('plan'),
+  object: always('plan'),
   id: z.string().describe('Id of the plan.'),
   name: z.string().describe('Name for people.'),
   limits: limitFields.describe('Limits of each tenant with this plan. An absent limit is no limit.'),
@@ -104,7 +96,7 @@ export const tenantPatch = z
   .partial();
 tenantPatch.register(documented, { example: { suspended: true } });
 export const tenantObject = z.object({
-  object: kindOf('tenant'),
+  object: always('tenant'),
   id: z.string().describe('Id of the tenant.'),
   name: z.string().describe('Name for people.'),
   plan: z.string().nullable().describe('Id of the plan; null = no plan.'),

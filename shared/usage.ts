@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { documented } from './documented.ts';
 import { type FinishReason, finishReason, type GenerationEvent, type Usage, usage } from './generation.ts';
+import { always } from './json-fields.ts';
 
 /** Returns the larger of two counts of the same generation, of which one may have stopped earlier. */
 export const maxUsage = (a: Usage, b: Usage): Usage => ({
@@ -101,7 +102,7 @@ export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
 /** What the requests of a group have used. */
 export const usageRow = z.object({
-  object: z.literal('usage').describe("Always 'usage'."),
+  object: always('usage'),
   day: z.string().optional().describe('UTC day, if grouped by it.'),
   tenant: z.string().optional().describe('Id of the tenant, if grouped by it.'),
   model: z.string().optional().describe('Id of the model, if grouped by it.'),
@@ -162,7 +163,7 @@ export type ListedAccount = NonNullable<z.infer<typeof accountList>>[number];
 
 /** One request, without its text. */
 export const requestObject = z.object({
-  object: z.literal('request').describe("Always 'request'."),
+  object: always('request'),
   id: z.string().describe('The x-request-id of the answer.'),
   created_at: z.int().describe('Time of the request in Unix seconds.'),
   key: z.string().describe('Id of the key.'),

@@ -1,5 +1,6 @@
 import { DAY_MS } from '@continuo/limits/usage/usage-sums.ts';
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
+import { always } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import type { Operation } from '../operations/operation.ts';
 import { listEntries, type NumberedEntry } from '../tenants/audit-log.ts';
@@ -21,7 +22,7 @@ const auditQuery = pageQuery.extend({
     .describe('Last id of the previous page.'),
 });
 const auditObject = z.object({
-  object: z.literal('audit_entry').describe("Always 'audit_entry'."),
+  object: always('audit_entry'),
   id: z.string().describe('Number of the entry; later entries have larger ones.'),
   created_at: z.int().describe('Time of the change in Unix seconds.'),
   key: z.string().describe('Id of the key that made the change.'),

@@ -1,6 +1,7 @@
 import { callObject } from '@continuo/limits/limiter-client.ts';
 import { DAY_MS } from '@continuo/limits/usage/usage-sums.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { always } from '@continuo/shared/json-fields.ts';
 import { retry, settleAll } from '@continuo/shared/retry.ts';
 import * as z from 'zod';
 import { batchRunOf, listRecords } from '../batches/batch-record.ts';
@@ -19,7 +20,7 @@ export const erasureQuery = z.strictObject({
     .describe("'keep' keeps sums by month and model for accounting; 'erase' keeps nothing."),
 });
 export const erasedObject = z.object({
-  object: z.literal('tenant').describe("Always 'tenant'."),
+  object: always('tenant'),
   id: z.string().describe('Id of the tenant. It cannot be used again.'),
   erased: z.literal(true).describe('Always true.'),
 });

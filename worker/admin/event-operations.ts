@@ -2,6 +2,7 @@ import { askTenant, callObject } from '@continuo/limits/limiter-client.ts';
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { always } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import { tenantSecret } from '../delivery/delivery.ts';
 import { targetProblem } from '../delivery/target.ts';
@@ -24,20 +25,20 @@ webhookBody.register(documented, {
   example: { tenant: 'acme', url: 'https://hooks.example.com/continuo' },
 });
 const webhookObject = z.object({
-  object: z.literal('webhook').describe("Always 'webhook'."),
+  object: always('webhook'),
   ...webhookBody.shape,
   secret: z.string().nullable().describe('Verifies the signatures of the events; null without an address.'),
 });
 
 const eventObject = z.object({
-  object: z.literal('event').describe("Always 'event'."),
+  object: always('event'),
   id: z.string().describe('Id of the event.'),
   channel: z.enum(['alert', 'usage']).describe('alert: to the webhook; usage: to the billing endpoint.'),
   event: z.unknown().describe('The event as it is sent.'),
 });
 const eventQuery = pageQuery.extend({ tenant });
 const replayed = z.object({
-  object: z.literal('replay').describe("Always 'replay'."),
+  object: always('replay'),
   events: z.int().describe('Number of events that are sent again.'),
 });
 

@@ -2,7 +2,7 @@ import { askTenant, callObject } from '@continuo/limits/limiter-client.ts';
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
-import { characters, integer, unixSeconds } from '@continuo/shared/json-fields.ts';
+import { always, characters, integer, unixSeconds } from '@continuo/shared/json-fields.ts';
 import { retry } from '@continuo/shared/retry.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
@@ -42,7 +42,7 @@ priceBody.register(documented, {
   example: { model: 'org/model', prompt_micros: 500_000, completion_micros: 1_500_000 },
 });
 const priceObject = z.object({
-  object: z.literal('price').describe("Always 'price'."),
+  object: always('price'),
   id: z.string().describe('Version of the price. Usage records name it.'),
   ...priceBody.shape,
   cached_prompt_micros: price('cached prompt'),
@@ -105,7 +105,7 @@ const creditBody = z.strictObject({
 });
 creditBody.register(documented, { example: { tenant: 'acme', id: 'invoice-17', micros: 50_000_000 } });
 const creditObject = z.object({
-  object: z.literal('credit').describe("Always 'credit'."),
+  object: always('credit'),
   ...creditBody.shape,
   note: z.string().describe('Text for people.'),
   created_at: seconds.describe('Time of the entry in Unix seconds.'),
@@ -151,7 +151,7 @@ async function addCredit(
 }
 
 const balanceObject = z.object({
-  object: z.literal('balance').describe("Always 'balance'."),
+  object: always('balance'),
   tenant: z.string().describe('Id of the tenant.'),
   paid_micros: z.int().nullable().describe('Sum of all entries; null = no prepaid balance.'),
   spent_micros: z.int().describe('Cost of all requests that have ended, in micro-units.'),

@@ -2,6 +2,7 @@ import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import { originActivity } from '@continuo/shared/activity.ts';
 import { documented } from '@continuo/shared/documented.ts';
 import { ApiError } from '@continuo/shared/errors.ts';
+import { always } from '@continuo/shared/json-fields.ts';
 import * as z from 'zod';
 import type { RequestContext } from '../http/request-context.ts';
 import type { EntryMaker, Operation } from '../operations/operation.ts';
@@ -24,7 +25,7 @@ upstreamBody.register(documented, { example: { kind: 'origin', url: 'https://fra
 const fields = z.record(z.string(), z.unknown());
 
 const upstreamObject = z.object({
-  object: z.literal('upstream').describe("Always 'upstream'."),
+  object: always('upstream'),
   id: z.string().describe('Name of the upstream.'),
   source: z.enum(['database', 'variable']).describe('Where it is from; `variable` until the first change.'),
   fault: z
@@ -40,7 +41,7 @@ const upstreamObject = z.object({
 });
 
 const activityObject = z.object({
-  object: z.literal('activity').describe("Always 'activity'."),
+  object: always('activity'),
   id: z.string().describe('Name of the upstream.'),
   fault: z.string().nullable().describe('Why it did not answer; null = it has, or is no origin.'),
   ...originActivity.shape,
