@@ -144,22 +144,17 @@ export interface KnownAccount {
   readonly complete: boolean;
 }
 
-/**
- * GET /usage?under=… of the origin: the accounts whose names begin with this text; null from an origin
- * without lists.
- */
-export const accountList = z
-  .array(
-    z.object({
-      account: z.string(),
-      model: z.string(),
-      usage,
-      /** Milliseconds since the request arrived. */
-      ageMs: z.number().min(0),
-    }),
-  )
-  .nullable();
-export type ListedAccount = NonNullable<z.infer<typeof accountList>>[number];
+/** GET /usage?under=… of the origin: the accounts whose names begin with this text. */
+export const accountList = z.array(
+  z.object({
+    account: z.string(),
+    model: z.string(),
+    usage,
+    /** Milliseconds since the request arrived. */
+    ageMs: z.number().min(0),
+  }),
+);
+export type ListedAccount = z.infer<typeof accountList>[number];
 
 /** One request, without its text. */
 export const requestObject = z.object({

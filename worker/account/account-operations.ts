@@ -144,8 +144,7 @@ function shownRequest(record: UsageRecord): z.infer<typeof requestObject> {
     prompt_tokens: usage.promptTokens,
     cached_tokens: usage.cachedTokens,
     completion_tokens: usage.completionTokens,
-    // Records of older limiters have no cost.
-    cost_micros: record.cost ?? 0,
+    cost_micros: record.cost,
     price_version: record.priceVersion?.toString() ?? null,
     latency_ms: record.latencyMs,
     first_token_ms: record.firstTokenMs,

@@ -138,7 +138,7 @@ export class OriginUpstream implements Upstream {
 
   async accountsUnder(prefix: string, signal: AbortSignal): Promise<readonly ListedAccount[]> {
     const path = `/usage?under=${encodeURIComponent(prefix)}`;
-    const listed = (await this.#json({ method: 'GET', path, signal }, accountList)) ?? [];
+    const listed = await this.#json({ method: 'GET', path, signal }, accountList);
     return listed.map((account) => ({ ...account, model: this.#publicName(account.model) }));
   }
 

@@ -10,7 +10,7 @@ export interface UsageRecord {
   readonly tenantId: string;
   readonly keyId: string;
   readonly model: string;
-  /** Hash of the end user's name; null = none. Absent in records of older limiters. */
+  /** Hash of the end user's name; null = none. Absent in records of version 0.2.0. */
   readonly endUser?: string | null;
   /** Name of the upstream; null if no upstream was reached. */
   readonly upstream: string | null;

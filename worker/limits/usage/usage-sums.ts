@@ -15,8 +15,7 @@ const SHOWN = {
   prompt_tokens: ({ usage }) => usage.promptTokens,
   cached_tokens: ({ usage }) => usage.cachedTokens,
   completion_tokens: ({ usage }) => usage.completionTokens,
-  // Records of older limiters have no cost.
-  cost_micros: ({ cost = 0 }) => cost,
+  cost_micros: ({ cost }) => cost,
 } as const satisfies Record<string, Counter>;
 type Counter = (record: UsageRecord) => number;
 
