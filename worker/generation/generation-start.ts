@@ -1,4 +1,5 @@
 import type { Hold } from '@continuo/limits/hold.ts';
+import { fnv1aHex } from '@continuo/shared/fnv1a.ts';
 import { type GenerationRequest, PROTOCOL_VERSION, type WirePrompt } from '@continuo/shared/generation.ts';
 import type { OriginModel } from '@continuo/shared/origin-model.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
@@ -90,10 +91,6 @@ const envelopeOf = (
   fingerprint: fingerprintOf(model),
 });
 
-/** The same fingerprint and seed give the same text. Of a model without one: FNV-1a over its id and time. */
-function fingerprintOf({ id, created, fingerprint }: OriginModel): string {
-  if (fingerprint !== undefined) return fingerprint;
-  let hash = 0x811c9dc5;
-  for (const unit of `${id}@${created}`) hash = Math.imul(hash ^ (unit.codePointAt(0) ?? 0), 0x01000193);
-  return `fp_${(hash >>> 0).toString(16).padStart(8, '0')}`;
-}
+/** The same fingerprint and seed give the same text. A model without one has a hash of its id and time. */
+const fingerprintOf = ({ id, created, fingerprint }: OriginModel): string =>
+  fingerprint ?? `fp_${fnv1aHex(`${id}@${created}`)}`;

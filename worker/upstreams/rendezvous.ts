@@ -1,3 +1,4 @@
+import { fnv1a } from '@continuo/shared/fnv1a.ts';
 import type { WirePrompt } from '@continuo/shared/generation.ts';
 
 /** Rendezvous hashing: equal keys prefer the same upstream, and only the keys of a removed upstream move. */
@@ -8,10 +9,7 @@ const PREFIX_TOKENS = 64;
 
 /** FNV-1a with the finaliser of MurmurHash3, which spreads keys that differ only at their ends. */
 function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1) {
-    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
-  }
+  let value = fnv1a(text);
   value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
   return (value ^ (value >>> 16)) >>> 0;

@@ -1,3 +1,4 @@
+import { fnv1aHex } from '@continuo/shared/fnv1a.ts';
 import type { Positions } from './event-queue.ts';
 import { Table } from './object-tables.ts';
 import { arrivalOf, keptName, nameOf } from './reservation-id.ts';
@@ -19,14 +20,6 @@ export interface NumberedRecord {
   readonly record: UsageRecord;
 }
 
-/** FNV-1a, as 8 hexadecimal digits: short, and without a promise as in WebCrypto. */
-function shortHash(text: string): string {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1)
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193) >>> 0;
-  return hash.toString(16).padStart(8, '0');
-}
-
 /** The records of a tenant's single requests, in its object's database. */
 export class RequestRecords {
   readonly #sql: SqlStorage;
@@ -45,7 +38,7 @@ export class RequestRecords {
     for (let from = 0, id = at; from < records.length; from += ROW_RECORDS) {
       const part = records.slice(from, from + ROW_RECORDS);
       const row = {
-        hashes: part.map(({ requestId }) => shortHash(nameOf(requestId))).join(' '),
+        hashes: part.map(({ requestId }) => fnv1aHex(nameOf(requestId))).join(' '),
         records: JSON.stringify(part.map(storedRecord)),
         last: last && last - records.length + from + part.length,
       };
@@ -63,7 +56,7 @@ export class RequestRecords {
   #findIn(name: string, from: number, to: number): UsageRecord | null {
     const sql = `
       SELECT id FROM requests WHERE id BETWEEN ? AND ? AND instr(hashes, ?) > 0 ORDER BY id DESC`;
-    for (const { id } of this.#sql.exec<{ id: number }>(sql, from, to, shortHash(keptName(name))).toArray()) {
+    for (const { id } of this.#sql.exec<{ id: number }>(sql, from, to, fnv1aHex(keptName(name))).toArray()) {
       const [row] = this.#table.rows('WHERE id = ?', id);
       const record = recordIn(recordsIn(row!.records), name);
       if (record !== null) return record;
