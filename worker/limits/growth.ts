@@ -1,8 +1,9 @@
 import { backOff } from '@continuo/shared/retry.ts';
 import type { Claim } from './claim.ts';
 import { limitName, unchecked } from './limit-errors.ts';
+import type { Spend } from './quota/budget.ts';
 import { isSome } from './quota/local-budgets.ts';
-import type { ExceededLimit, ReservationResult, Spend } from './quota/protocol.ts';
+import type { ExceededLimit, ReservationResult } from './quota/protocol.ts';
 import type { Reservation } from './reservation.ts';
 
 /** Attempts to reach the object, and the pause after the first of them. */

@@ -1,7 +1,7 @@
 import { isEndUser } from './end-user.ts';
 import type { LimiterCaller as Caller } from './limiter-client.ts';
 import { MAX_PAUSE_MS, ObjectLink } from './object-link.ts';
-import { NOTHING } from './quota/budget.ts';
+import { NOTHING, type Spend } from './quota/budget.ts';
 import { isSome, LocalBudgets } from './quota/local-budgets.ts';
 import type {
   Claimant,
@@ -10,7 +10,6 @@ import type {
   ReservationResult,
   Settlement,
   SettlementRequest,
-  Spend,
 } from './quota/protocol.ts';
 import { NO_USAGE } from './usage/usage-record.ts';
 

@@ -2,7 +2,8 @@ import { ApiError, retryAfter } from '@continuo/shared/errors.ts';
 import { invalidKey, suspended } from '@continuo/shared/key-errors.ts';
 import type { Principal } from '@continuo/shared/tenant.ts';
 import { isEndUser } from './end-user.ts';
-import type { ExceededLimit, ReservationResult, Spend } from './quota/protocol.ts';
+import type { Spend } from './quota/budget.ts';
+import type { ExceededLimit, ReservationResult } from './quota/protocol.ts';
 import { goDuration } from './quota/rate-limit-headers.ts';
 import type { RequestCost } from './reservation.ts';
 

@@ -1,6 +1,5 @@
 import type { Usage } from '@continuo/shared/generation.ts';
-import { eachOf } from './quota/budget.ts';
-import type { Spend } from './quota/protocol.ts';
+import { eachOf, type Spend } from './quota/budget.ts';
 import { affordable, costOf, type Price } from './usage/price.ts';
 import { spendOf } from './usage/usage-record.ts';
 

@@ -1,8 +1,8 @@
 import type { Claim } from '../../../worker/limits/claim.ts';
 import { Growth } from '../../../worker/limits/growth.ts';
 import type { IsolateLimiter } from '../../../worker/limits/isolate-limiter.ts';
-import { NOTHING } from '../../../worker/limits/quota/budget.ts';
-import type { ReservationResult, Spend } from '../../../worker/limits/quota/protocol.ts';
+import { NOTHING, type Spend } from '../../../worker/limits/quota/budget.ts';
+import type { ReservationResult } from '../../../worker/limits/quota/protocol.ts';
 import { Reservation } from '../../../worker/limits/reservation.ts';
 
 const REFUSED: ReservationResult = {

@@ -1,6 +1,19 @@
 import type { TenantLimits } from '@continuo/shared/tenant.ts';
-import type { Amounts, BudgetName, Spend } from './protocol.ts';
 import type { Window } from './window.ts';
+
+/** What a request spends: tokens, and micro-units of the currency. */
+export interface Spend {
+  readonly tokens: number;
+  readonly money: number;
+}
+
+/** Amounts of a slice; null = no limit. */
+export interface Amounts {
+  requests: number | null;
+  tokens: number | null;
+  money: number | null;
+  slots: number | null;
+}
 
 /** What budgets limit. */
 export type Resource = keyof Amounts;
@@ -23,7 +36,7 @@ export const BUDGETS = [
   { name: 'spentDay', resource: 'spent', window: 'day', limit: null },
   { name: 'spentEver', resource: 'spent', window: 'ever', limit: null },
 ] as const satisfies readonly {
-  readonly name: BudgetName;
+  readonly name: string;
   readonly resource: keyof Cost;
   readonly window: Window;
   /** Null = it is only counted. */

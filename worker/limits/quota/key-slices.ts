@@ -1,6 +1,6 @@
-import { type Cost, eachOf, RESOURCES } from './budget.ts';
+import { type Amounts, type Cost, eachOf, RESOURCES, type Spend } from './budget.ts';
 import { CALL_MS } from './outbox.ts';
-import type { Amounts, Claimant, Gauge, GrantedSlice, SliceRequest, Spend } from './protocol.ts';
+import type { Claimant, Gauge, GrantedSlice, SliceRequest } from './protocol.ts';
 import { headersOf } from './rate-limit-headers.ts';
 import { resetIn } from './window.ts';
 

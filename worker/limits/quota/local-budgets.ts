@@ -1,6 +1,6 @@
 import type { Price } from '../usage/price.ts';
 import { reservationId } from '../usage/reservation-id.ts';
-import { eachOf, NOTHING } from './budget.ts';
+import { eachOf, NOTHING, type Spend } from './budget.ts';
 import { KeySlices } from './key-slices.ts';
 import { Outbox } from './outbox.ts';
 import type {
@@ -9,7 +9,6 @@ import type {
   LimiterReply,
   ReservationRequest,
   SettlementRequest,
-  Spend,
 } from './protocol.ts';
 
 /** A slice for running requests has at least so many tokens. */

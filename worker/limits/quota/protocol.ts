@@ -2,17 +2,12 @@ import type { Usage } from '@continuo/shared/generation.ts';
 import type { Limits, TenantLimits } from '@continuo/shared/tenant.ts';
 import type { Price } from '../usage/price.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
+import type { Amounts, Budget, LimitableBudget, Spend } from './budget.ts';
 
 /**
  * Messages between the Worker's isolates and a tenant's object. Plain data, because it crosses machines. Any
  * message may be lost, late, or arrive twice, so all calls are idempotent.
  */
-
-/** What a request spends: tokens, and micro-units of the currency. */
-export interface Spend {
-  readonly tokens: number;
-  readonly money: number;
-}
 
 /** A tenant and one of its keys, with their limits. */
 export interface LimitHolder {
@@ -52,25 +47,12 @@ export interface ReservationRequest extends Claimant {
   readonly probe?: boolean;
 }
 
-export type BudgetName =
-  | 'requests'
-  | 'tokens'
-  | 'month'
-  | 'day'
-  | 'moneyMonth'
-  | 'moneyDay'
-  | 'balance'
-  | 'concurrency'
-  | 'spentMonth'
-  | 'spentDay'
-  | 'spentEver';
-
 /** What a subject has used of each budget. */
-export type BudgetUse = Readonly<Record<BudgetName, number>>;
+export type BudgetUse = Readonly<Record<Budget['name'], number>>;
 
 /** Why a reservation was refused. */
 export interface ExceededLimit {
-  readonly kind: Exclude<BudgetName, 'spentMonth' | 'spentDay' | 'spentEver'> | 'too_large';
+  readonly kind: LimitableBudget['name'] | 'too_large';
   /** Id of the tenant, the key or the end user. */
   readonly subject: string;
   readonly limit: number;
@@ -187,14 +169,6 @@ export interface LimiterReply {
    * Older objects do not say.
    */
   readonly nextInMs?: number;
-}
-
-/** Amounts of a slice; null = no limit. */
-export interface Amounts {
-  requests: number | null;
-  tokens: number | null;
-  money: number | null;
-  slots: number | null;
 }
 
 export interface Gauge {

@@ -1,6 +1,6 @@
-import { eachOf } from './budget.ts';
+import { eachOf, type Spend } from './budget.ts';
 import { exceededLimit } from './limit-check.ts';
-import type { ExceededLimit, Spend } from './protocol.ts';
+import type { ExceededLimit } from './protocol.ts';
 import {
   type Charge,
   type Claim,

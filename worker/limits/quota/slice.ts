@@ -1,6 +1,6 @@
 import { DAY_MS } from '../usage/usage-sums.ts';
-import { type Cost, eachOf, RESOURCES } from './budget.ts';
-import type { Amounts, SliceRequest, Spend } from './protocol.ts';
+import { type Amounts, type Cost, eachOf, RESOURCES, type Spend } from './budget.ts';
+import type { SliceRequest } from './protocol.ts';
 import {
   type Charge,
   type Counters,

@@ -1,6 +1,15 @@
 import type { Limits, TenantLimits } from '@continuo/shared/tenant.ts';
-import { BUDGETS, type Budget, budgetsOf, type Cost, eachOf, type LimitableBudget } from './budget.ts';
-import type { Amounts, BudgetName, BudgetUse, Spend } from './protocol.ts';
+import {
+  type Amounts,
+  BUDGETS,
+  type Budget,
+  budgetsOf,
+  type Cost,
+  eachOf,
+  type LimitableBudget,
+  type Spend,
+} from './budget.ts';
+import type { BudgetUse } from './protocol.ts';
 import { add, type Meter, type Moment, momentOf, used } from './window.ts';
 
 /** A tenant, one of its keys or one of its end users, with its limits. */
@@ -10,7 +19,7 @@ export interface Subject {
 }
 
 /** What a subject has used of each budget. */
-export type SubjectState = Readonly<Record<BudgetName, Meter>>;
+export type SubjectState = Readonly<Record<Budget['name'], Meter>>;
 
 /** What was charged together, and when. */
 export interface Charge extends Moment, Spend {}

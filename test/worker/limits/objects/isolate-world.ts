@@ -9,8 +9,8 @@ import { LimiterStorage } from '../../../../worker/limits/objects/limiter-storag
 import { LostIsolates } from '../../../../worker/limits/objects/lost-isolates.ts';
 import { OpenRequests, subjectsOf } from '../../../../worker/limits/objects/open-requests.ts';
 import { recordAfter } from '../../../../worker/limits/objects/usage-inquiry.ts';
-import { eachOf } from '../../../../worker/limits/quota/budget.ts';
-import type { LimiterCall, LimiterReply, Spend } from '../../../../worker/limits/quota/protocol.ts';
+import { eachOf, type Spend } from '../../../../worker/limits/quota/budget.ts';
+import type { LimiterCall, LimiterReply } from '../../../../worker/limits/quota/protocol.ts';
 import { reservedBy, useOf } from '../../../../worker/limits/quota/state.ts';
 import type { Price } from '../../../../worker/limits/usage/price.ts';
 import { TenantLedger } from '../../../../worker/limits/usage/tenant-ledger.ts';

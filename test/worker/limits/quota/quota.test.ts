@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
-import type { ExceededLimit, Spend } from '../../../../worker/limits/quota/protocol.ts';
+import type { Spend } from '../../../../worker/limits/quota/budget.ts';
+import type { ExceededLimit } from '../../../../worker/limits/quota/protocol.ts';
 import * as quota from '../../../../worker/limits/quota/quota.ts';
 import { goDuration, rateLimitHeaders } from '../../../../worker/limits/quota/rate-limit-headers.ts';
 import {
