@@ -1,4 +1,4 @@
-/** FNV-1a over the units of a text, as 32 bits. Short, and at once, unlike WebCrypto; for nothing secret. */
+/** Returns FNV-1a of a text's UTF-16 units, 32 bits. Needs no promise, as WebCrypto does. Not for secrets. */
 export function fnv1a(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1)
@@ -6,5 +6,5 @@ export function fnv1a(text: string): number {
   return hash >>> 0;
 }
 
-/** The same as 8 hexadecimal digits. */
+/** Returns it as 8 hexadecimal digits. */
 export const fnv1aHex = (text: string): string => fnv1a(text).toString(16).padStart(8, '0');

@@ -13,7 +13,7 @@ import { createRouter, type Router } from './http/router.ts';
 import { backoff, createContext, createIsolate, type Isolate, now } from './isolate.ts';
 import { ROUTES } from './routes.ts';
 
-/** Serves a request. What refuses it, and what fails, throws: only here does that become a response. */
+/** Serves a request. Only this function turns what handlers throw into a response. */
 async function serve(route: Router, request: Request, context: RequestContext): Promise<Response> {
   let response: Response;
   let code = '';
