@@ -16,7 +16,7 @@ export interface Account {
   /** New keys until the visitor has stored them. */
   readonly made: Signal<readonly MadeKey[]>;
   /** The key in use, as the server saw it last; null before its first answer. */
-  readonly own: Signal<OwnKey | null>;
+  readonly ownKey: Signal<OwnKey | null>;
   readonly apiKey: string;
   /** Sends one request. @throws RequestFailure; the signal's reason if it is aborted */
   ask(path: string, options?: SendOptions): Promise<Response>;
@@ -30,7 +30,7 @@ export function openAccount(apiKey: string, deviceNow: () => number): Account {
     refusal,
     lateFailure: signal(null),
     made: signal([]),
-    own: signal(null),
+    ownKey: signal(null),
     apiKey,
     async ask(path, options) {
       try {
@@ -81,4 +81,4 @@ export function useAccount(): Account {
 }
 
 /** Returns the key in use, below the view that waits for it. */
-export const useOwnKey = (): OwnKey => useAccount().own.value!;
+export const useOwnKey = (): OwnKey => useAccount().ownKey.value!;

@@ -15,10 +15,10 @@ export interface Section {
   readonly name: string;
   readonly title: string;
   /** Whether the key in use may do what it is for. What a key may not do has no section. */
-  readonly isFor: (own: OwnKey) => boolean;
+  readonly isFor: (ownKey: OwnKey) => boolean;
   /** Time between two readings of the key, by which one that has ended is noticed. Default: a minute. */
   readonly readMs?: number;
-  readonly Content: ComponentType<{ readonly own: Resource<OwnKey> }>;
+  readonly Content: ComponentType<{ readonly ownKey: Resource<OwnKey> }>;
 }
 
 interface KeyViewProps {
@@ -28,7 +28,7 @@ interface KeyViewProps {
   /** What the view is, for a page without a key. */
   readonly about: string;
   /** The heading of the view. */
-  readonly headingOf: (own: OwnKey) => string;
+  readonly headingOf: (ownKey: OwnKey) => string;
   readonly sections: readonly Section[];
 }
 
@@ -91,17 +91,19 @@ function Sections({ account, ...props }: KeyViewProps & { readonly account: Acco
     follow();
     return () => closed.abort();
   }, []);
-  const own = useResource(
+  const ownKey = useResource(
     async (signal) => {
-      account.own.value = await askJson<OwnKey>(account, '/v1/key', { signal });
-      return account.own.value;
+      account.ownKey.value = await askJson<OwnKey>(account, '/v1/key', { signal });
+      return account.ownKey.value;
     },
     '',
     sections.find((section) => section.name === name.value)?.readMs ?? READ_MS,
   );
   return (
     <div class="account">
-      <Loaded of={own}>{(key) => <OwnSections {...props} own={own} value={key} name={name.value} />}</Loaded>
+      <Loaded of={ownKey}>
+        {(key) => <OwnSections {...props} ownKey={ownKey} value={key} name={name.value} />}
+      </Loaded>
     </div>
   );
 }
@@ -123,12 +125,12 @@ function LateFailure() {
 }
 
 interface OwnSectionsProps extends KeyViewProps {
-  readonly own: Resource<OwnKey>;
+  readonly ownKey: Resource<OwnKey>;
   readonly value: OwnKey;
   readonly name: string;
 }
 
-function OwnSections({ view, title, headingOf, sections, own, value: key, name }: OwnSectionsProps) {
+function OwnSections({ view, title, headingOf, sections, ownKey, value: key, name }: OwnSectionsProps) {
   const allowed = sections.filter(({ isFor }) => isFor(key));
   const current = allowed.find((section) => section.name === name) ?? allowed[0];
   return (
@@ -158,7 +160,7 @@ function OwnSections({ view, title, headingOf, sections, own, value: key, name }
         {current === undefined ? (
           <p class="quiet">This key may do nothing of this view. Enter another one.</p>
         ) : (
-          <current.Content key={current.name} own={own} />
+          <current.Content key={current.name} ownKey={ownKey} />
         )}
       </div>
     </>

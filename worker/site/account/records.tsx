@@ -13,7 +13,7 @@ interface Search<T> {
   readonly textsOf: (row: T) => readonly string[];
   /** What the search finds a row by. */
   readonly hint: string;
-  /** Said if there are no rows, and if none is found. */
+  /** Said if there are no rows, and if none is matching. */
   readonly empty: readonly [none: string, notFound: string];
 }
 
@@ -73,7 +73,7 @@ function Table<T extends NamedRecord>(props: TableProps<T>) {
   const searched = useSignal('');
   const wanted = searched.value.trim().toLowerCase();
   const { textsOf, hint, empty } = search ?? { textsOf: () => [''], hint: '', empty: ['', ''] };
-  const found = rows.filter(
+  const matching = rows.filter(
     (row) => isListed(row) && textsOf(row).some((text) => text.toLowerCase().includes(wanted)),
   );
   return (
@@ -91,14 +91,14 @@ function Table<T extends NamedRecord>(props: TableProps<T>) {
           />
           {children}
           <span class="quiet figures" role="status">
-            {count(found.length)} of {count(rows.length)}
+            {count(matching.length)} of {count(rows.length)}
           </span>
         </div>
       )}
-      {search && found.length === 0 ? (
+      {search && matching.length === 0 ? (
         <Empty title={`No ${title.toLowerCase()}`}>{empty[rows.length === 0 ? 0 : 1]}</Empty>
       ) : (
-        <DataTable caption={title} columns={columns} rows={found} sortedBy={sortedBy} />
+        <DataTable caption={title} columns={columns} rows={matching} sortedBy={sortedBy} />
       )}
     </>
   );

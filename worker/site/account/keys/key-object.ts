@@ -14,13 +14,13 @@ export function stateOf(key: KeyObject, now: number): KeyState {
 }
 
 /** Whether a key may at most what the own one may. Networks inside one another only the server compares. */
-function isWithinOwn(key: KeyObject, own: OwnKey): boolean {
-  const { models, expires_at: end, allowed_addresses: networks } = own;
+function isWithinOwn(key: KeyObject, ownKey: OwnKey): boolean {
+  const { models, expires_at: end, allowed_addresses: networks } = ownKey;
   return (
     (models === null || (key.models?.every((model) => models.includes(model)) ?? false)) &&
     (end === null || (key.expires_at !== null && key.expires_at <= end)) &&
     (networks === null || key.allowed_addresses !== null) &&
-    Object.entries(own.limits).every(
+    Object.entries(ownKey.limits).every(
       ([name, most]) => most === null || (key.limits[name] ?? Infinity) <= most,
     )
   );
@@ -37,12 +37,12 @@ export interface KeyRights {
  * Returns what the own key may do with a key: it neither changes nor ends itself, and grants no more than it
  * has.
  */
-export function rightsOf(key: KeyObject, own: OwnKey, now: number): KeyRights {
+export function rightsOf(key: KeyObject, ownKey: OwnKey, now: number): KeyRights {
   const isOpen = stateOf(key, now) !== 'ended';
-  const isWithin = key.id === own.id || isWithinOwn(key, own);
+  const isWithin = key.id === ownKey.id || isWithinOwn(key, ownKey);
   return {
-    change: isOpen && isWithin && key.id !== own.id,
+    change: isOpen && isWithin && key.id !== ownKey.id,
     rotate: isOpen && isWithin && key.replaced_by === null,
-    end: isOpen && key.id !== own.id,
+    end: isOpen && key.id !== ownKey.id,
   };
 }

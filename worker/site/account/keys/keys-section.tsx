@@ -23,7 +23,7 @@ const showMade = ({ made }: Account, key: MadeKey) => (made.value = [key, ...mad
 /** The keys of the account, for a key that manages them. */
 export function KeysSection() {
   const account = useAccount();
-  const own = useOwnKey();
+  const ownKey = useOwnKey();
   const showsEnded = useSignal(false);
   const now = account.clock.now() / 1000;
   return (
@@ -33,7 +33,7 @@ export function KeysSection() {
       path={PATH}
       of={useList(PATH)}
       create="Create a key"
-      columnsOf={(onOpen) => columnsOf(own.id, account.clock, onOpen)}
+      columnsOf={(onOpen) => columnsOf(ownKey.id, account.clock, onOpen)}
       sortedBy="Created"
       isListed={(key) => showsEnded.value || stateOf(key, now) !== 'ended'}
       search={{
@@ -43,7 +43,7 @@ export function KeysSection() {
       }}
       about={(key) => <Facts of={key} />}
       actionsOf={(key) => {
-        const rights = rightsOf(key, own, now);
+        const rights = rightsOf(key, ownKey, now);
         return [
           rights.rotate && { text: 'Rotate…', dialog: (onDone) => <RotateKey of={key} onDone={onDone} /> },
           (key.disabled ? rights.change : rights.end) && {
@@ -59,7 +59,7 @@ export function KeysSection() {
         ];
       }}
       partsOf={(key) =>
-        key === null || rightsOf(key, own, now).change ? () => keyFields(own, key === null) : null
+        key === null || rightsOf(key, ownKey, now).change ? () => keyFields(ownKey, key === null) : null
       }
       onMade={(key) => showMade(account, key as MadeKey)}
     >

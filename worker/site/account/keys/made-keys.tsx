@@ -13,7 +13,7 @@ export function MadeKeys() {
         <Made
           key={key.key}
           of={key}
-          onStored={() => (made.value = made.value.filter((other) => other !== key))}
+          onStored={() => (made.value = made.value.filter((each) => each !== key))}
         />
       ))}
     </>

@@ -18,17 +18,17 @@ import { Empty } from '../states.tsx';
 import { LimitBar } from './limit-bar.tsx';
 
 /** What the key and its account may use, and what is left of it. */
-export function OverviewSection({ own: { at } }: { readonly own: Resource<OwnKey> }) {
-  const own = useOwnKey();
+export function OverviewSection({ ownKey: { at } }: { readonly ownKey: Resource<OwnKey> }) {
+  const ownKey = useOwnKey();
   const now = useServerNow();
   return (
     <>
       <h2>Limits and balance</h2>
-      <Facts own={own} now={now / 1000} />
-      <Counted own={own} now={now} />
+      <Facts ownKey={ownKey} now={now / 1000} />
+      <Counted ownKey={ownKey} now={now} />
       <p class="quiet figures">As of {clockText(at)}, by the clock of the server. Read again every 5 s.</p>
-      <OtherLimits own={own} />
-      <Alerts alerts={own.alerts} now={now / 1000} />
+      <OtherLimits ownKey={ownKey} />
+      <Alerts alerts={ownKey.alerts} now={now / 1000} />
     </>
   );
 }
@@ -40,8 +40,8 @@ const SCOPES: Readonly<Record<string, string>> = {
   admin: 'Manages the endpoint',
 };
 
-function Facts({ own, now }: { readonly own: OwnKey; readonly now: number }) {
-  const { expires_at: end, models, allowed_addresses: networks, scopes, tenant } = own;
+function Facts({ ownKey, now }: { readonly ownKey: OwnKey; readonly now: number }) {
+  const { expires_at: end, models, allowed_addresses: networks, scopes, tenant } = ownKey;
   const { balance_micros: balance } = tenant;
   const ends = (at: number) => (
     <>
@@ -66,10 +66,10 @@ function Facts({ own, now }: { readonly own: OwnKey; readonly now: number }) {
 const isCounted = (limit: string, { used }: LimitHolder): boolean => limit.replace('soft_', '') in used;
 
 /** Limits of days and months. Soft ones are shown if there are any. */
-function Counted({ own, now }: { readonly own: OwnKey; readonly now: number }) {
-  const { tenant } = own;
-  const names = Object.keys(own.limits).filter((limit) => isCounted(limit, own));
-  const shown = names.filter((limit) => limit in own.used || own.limits[limit] || tenant.limits[limit]);
+function Counted({ ownKey, now }: { readonly ownKey: OwnKey; readonly now: number }) {
+  const { tenant } = ownKey;
+  const names = Object.keys(ownKey.limits).filter((limit) => isCounted(limit, ownKey));
+  const shown = names.filter((limit) => limit in ownKey.used || ownKey.limits[limit] || tenant.limits[limit]);
   return (
     <div class="limits">
       {shown.map((limit) => (
@@ -82,7 +82,7 @@ function Counted({ own, now }: { readonly own: OwnKey; readonly now: number }) {
             <span class="quiet">Account</span>
             <LimitBar of={tenant} limit={limit} owner="the account" />
             <span class="quiet">This key</span>
-            <LimitBar of={own} limit={limit} owner="this key" />
+            <LimitBar of={ownKey} limit={limit} owner="this key" />
           </div>
         </section>
       ))}
@@ -91,9 +91,9 @@ function Counted({ own, now }: { readonly own: OwnKey; readonly now: number }) {
 }
 
 /** Limits without a count that outlasts a request: rates, places and sizes. */
-function OtherLimits({ own }: { readonly own: OwnKey }) {
-  const names = Object.keys(own.limits).filter((limit) => !isCounted(limit, own));
-  const set = names.filter((limit) => own.limits[limit] != null || own.tenant.limits[limit] != null);
+function OtherLimits({ ownKey }: { readonly ownKey: OwnKey }) {
+  const names = Object.keys(ownKey.limits).filter((limit) => !isCounted(limit, ownKey));
+  const set = names.filter((limit) => ownKey.limits[limit] != null || ownKey.tenant.limits[limit] != null);
   const column = (title: string, { limits }: LimitHolder): Column<{ readonly id: string }> => ({
     title,
     of: ({ id }) => limits[id] ?? null,
@@ -110,8 +110,8 @@ function OtherLimits({ own }: { readonly own: OwnKey }) {
           caption="Rates and sizes"
           columns={[
             { title: 'Limit', of: ({ id }) => limitName(id) },
-            column('Account', own.tenant),
-            column('This key', own),
+            column('Account', ownKey.tenant),
+            column('This key', ownKey),
           ]}
           rows={set.map((id) => ({ id }))}
         />

@@ -18,15 +18,15 @@ interface RequestPage {
 
 /** The requests that have ended, the last one first, and the record of one. */
 export function RequestsSection() {
-  const found = useSignal<RequestRecord | null>(null);
+  const shown = useSignal<RequestRecord | null>(null);
   return (
     <>
       <h2>Requests</h2>
-      <FindRequest found={found} />
-      {found.value && <Record of={found.value} />}
+      <FindRequest shown={shown} />
+      {shown.value && <Record of={shown.value} />}
       <PagedTable<RequestRecord, RequestPage>
         caption="Requests"
-        columns={columnsOf((record) => (found.value = record))}
+        columns={columnsOf((record) => (shown.value = record))}
         idOf={placeOf}
         path="/v1/requests"
         nextOf={({ next }) => next}
@@ -51,7 +51,7 @@ const columnsOf = (onOpen: (record: RequestRecord) => void): readonly Column<Req
   numberColumn('Cost', ({ cost_micros }) => cost_micros, money),
 ];
 
-function FindRequest({ found }: { readonly found: Signal<RequestRecord | null> }) {
+function FindRequest({ shown }: { readonly shown: Signal<RequestRecord | null> }) {
   const account = useAccount();
   return (
     <>
@@ -64,8 +64,8 @@ function FindRequest({ found }: { readonly found: Signal<RequestRecord | null> }
         action="Show"
         partsOf={() => [REQUEST_ID]}
         onSend={async (_, { id }) => {
-          found.value = null;
-          found.value = await askJson(account, `/v1/requests/${encodeURIComponent(id!.trim())}`);
+          shown.value = null;
+          shown.value = await askJson(account, `/v1/requests/${encodeURIComponent(id!.trim())}`);
         }}
       />
     </>

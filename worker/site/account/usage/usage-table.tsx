@@ -98,10 +98,10 @@ function columnsOf(group: UsageGroup, choose: (value: string) => void): readonly
 }
 
 function KeyName({ id }: { readonly id: string }) {
-  const own = useOwnKey();
+  const ownKey = useOwnKey();
   return (
     <>
-      {id === own.id && 'This key '}
+      {id === ownKey.id && 'This key '}
       <code>{id}</code>
     </>
   );
