@@ -1,31 +1,22 @@
 import { DurableObject } from 'cloudflare:workers';
 import { type Batch, type BatchFault, ENDED } from '@continuo/shared/batch.ts';
 import { bugTrace } from '@continuo/shared/error-details.ts';
-import { toHex } from '@continuo/shared/signing.ts';
 import type { BatchOrder, BatchRunRpc } from '../../env/batch-protocol.ts';
 import type { Env } from '../../env/env.ts';
 import { parseSettings } from '../../env/settings.ts';
 import { newId, objectKey } from '../../files/file-store.ts';
 import { putRecord } from '../batch-record.ts';
 import { InputRefusal, readInput } from '../input-file.ts';
-import { type Ending, faultRecord, responseRecord, UNFINISHED } from '../line-record.ts';
-import { sendLine } from '../send-line.ts';
-import { SendWindow } from '../send-window.ts';
-import { BatchLines, type WaitingLine } from './batch-lines.ts';
+import { type Ending, faultRecord, UNFINISHED } from '../line-record.ts';
+import { BatchLines } from './batch-lines.ts';
 import { putResults } from './result-files.ts';
+import { RunningLines, randomHex } from './running-lines.ts';
 
 /** `start` waits this long for the end of the validation. */
 const START_WAIT_MS = 2_000;
 /** The alarm rings again after this time at most, so that the platform keeps the object running. */
 const HEARTBEAT_MS = 10_000;
 const FAULT_PAUSE_MS = 5_000;
-/**
- * Bytes of the requests that run at the same time and of their responses; those of a single one may be
- * larger.
- */
-const MAX_RUNNING_BYTES = 16 * 1024 * 1024;
-/** Attempts of a line that the service fails. Refusals for lack of room do not count. */
-const MAX_ATTEMPTS = 6;
 /** Records that one transaction writes. */
 const STEP = 1_000;
 
@@ -41,8 +32,6 @@ interface Progress extends BatchOrder {
   readonly result?: Result;
 }
 
-const randomHex = (bytes: number): string => toHex(crypto.getRandomValues(new Uint8Array(bytes)));
-
 /**
  * One batch, from its validation to its result files. The database holds all progress: the alarm continues
  * after a restart at any moment. Lines that were running then run again. Deletes everything at the end, when
@@ -50,11 +39,7 @@ const randomHex = (bytes: number): string => toHex(crypto.getRandomValues(new Ui
  */
 export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   readonly #lines: BatchLines;
-  readonly #window = new SendWindow();
-  /** Bytes of the requests that run, by line. */
-  readonly #running = new Map<number, number>();
-  /** Bytes of the largest response so far. Each line that runs may get one like it. */
-  #largestResponse = 0;
+  readonly #running: RunningLines;
   #progress: Progress | null;
   #working: Promise<void> | null = null;
   #news = Promise.withResolvers<void>();
@@ -62,6 +47,13 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#lines = new BatchLines(ctx.storage.sql);
+    this.#running = new RunningLines({
+      lines: this.#lines,
+      exports: ctx.exports,
+      order: () => this.#progress,
+      onEnd: () => this.#notify(),
+      onError: (thrown) => this.#report(thrown),
+    });
     const stored = this.#lines.load();
     this.#progress = stored === null ? null : (JSON.parse(stored) as Progress);
   }
@@ -200,49 +192,11 @@ export class BatchRun extends DurableObject<Env> implements BatchRunRpc {
     while (this.#progress !== null) {
       const now = Date.now();
       const isOver = this.#status() !== 'in_progress' || now >= this.#batch.expires_at! * 1_000;
-      if (!isOver) this.#fill(now);
-      if (this.#running.size === 0 && (isOver || this.#lines.counts().waiting === 0)) return;
-      const pause = this.#window.pauseMs(now);
+      if (!isOver) this.#running.send(now);
+      if (this.#running.count === 0 && (isOver || this.#lines.counts().waiting === 0)) return;
+      const pause = this.#running.pauseMs(now);
       await Promise.race([this.#news.promise, scheduler.wait(pause > 0 ? pause : HEARTBEAT_MS)]);
     }
-  }
-
-  #fill(now: number): void {
-    let bytes = this.#running.size * this.#largestResponse;
-    for (const size of this.#running.values()) bytes += size;
-    while (this.#running.size < this.#window.size(now) && bytes < MAX_RUNNING_BYTES) {
-      const line = this.#lines.next(this.#running);
-      if (line === null) return;
-      bytes += line.body.length + this.#largestResponse;
-      this.#running.set(line.number, line.body.length);
-      void this.#send(line)
-        .catch((thrown: unknown) => this.#report(thrown))
-        .finally(() => {
-          this.#running.delete(line.number);
-          this.#notify();
-        });
-    }
-  }
-
-  /** Runs a line once, and keeps its record if it got a final response. */
-  async #send(line: WaitingLine): Promise<void> {
-    const response = await sendLine(this.ctx.exports, this.#progress!, line.body).catch(() => null);
-    if (this.#progress === null) return;
-    this.#largestResponse = Math.max(this.#largestResponse, response?.body.length ?? 0);
-    if (response?.mayRetry === false) {
-      if (response.status < 500) this.#window.responded();
-      const file = response.status === 200 ? 'output' : 'error';
-      return this.#lines.finish(line.number, file, responseRecord(line, response, randomHex(16)));
-    }
-    const hasNoRoom = response?.status === 429 || response?.status === 503;
-    this.#window.refused(Date.now(), hasNoRoom ? response.retryAfterMs : null);
-    if (hasNoRoom) return;
-    this.#lines.countAttempt(line.number);
-    if (line.attempts + 1 < MAX_ATTEMPTS) return;
-    const record = response
-      ? responseRecord(line, response, randomHex(16))
-      : faultRecord(line, { code: 'upstream_error', message: 'The answer broke off.' }, randomHex(16));
-    this.#lines.finish(line.number, 'error', record);
   }
 
   /** Writes the result files and the record to R2. Each step can be repeated. */
