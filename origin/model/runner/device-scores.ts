@@ -161,8 +161,9 @@ const asLogprob = (value: number): number => Math.max(LOWEST_LOGPROB, value);
 
 const floats = (length: number) => new Float32Array(new ArrayBuffer(4 * length));
 
-/** Opens a session on the device of another one, which captures no graphs. */
+/** Opens a session on the device of another one, which captures no graphs and owns the stream. */
 function sessionBeside({ api, device, turns }: OrtSession, model: Uint8Array): OrtSession {
-  const plain = device.provider === 'cuda' ? { ...device, graphs: false } : device;
+  const { stream: _, ...withoutStream } = { stream: undefined, ...device };
+  const plain = withoutStream.provider === 'cuda' ? { ...withoutStream, graphs: false } : withoutStream;
   return new OrtSession(api, model, { threads: 1, directory: '', device: plain, turns });
 }

@@ -1,9 +1,9 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { encodeModel, encodeNode, encodeTensor } from '../../../../origin/model/onnx/onnx-encode.ts';
 import { ElementType, GraphField } from '../../../../origin/model/onnx/onnx-graph.ts';
 import { arrayTensor } from '../../../../origin/model/ort/bound-tensors.ts';
-import { openOrtApi } from '../../../../origin/model/ort/ort-capi.ts';
+import { type OrtApi, openOrtApi } from '../../../../origin/model/ort/ort-capi.ts';
 import { OrtSession } from '../../../../origin/model/ort/ort-session.ts';
 import { scoreFault } from '../../../../origin/model/runner/check-scores.ts';
 import { DeviceScores } from '../../../../origin/model/runner/device-scores.ts';
@@ -14,15 +14,18 @@ import { temporaryDirectory } from '../synthetic-runner.ts';
 const VOCABULARY = 1000;
 const TOP = 20;
 
-/** Scores these rows on the CPU as on a device. */
-function scoresOf(rows: readonly Float32Array[], next: readonly number[]) {
+function copyGraph(): Uint8Array {
   const row = { elementType: ElementType.float32, dimensions: ['n', VOCABULARY] };
-  const copy = encodeModel('copy', [
+  return encodeModel('copy', [
     encodeNode('Identity', ['given'], 'copied'),
     encodeTensor(GraphField.input, { ...row, name: 'given' }),
     encodeTensor(GraphField.output, { ...row, name: 'copied' }),
   ]);
-  const session = new OrtSession(openOrtApi(), copy, { threads: 1, directory: '' });
+}
+
+/** Scores these rows on the CPU as on a device. */
+function scoresOf(rows: readonly Float32Array[], next: readonly number[]) {
+  const session = new OrtSession(openOrtApi(), copyGraph(), { threads: 1, directory: '' });
   const memory = session.createDeviceMemory();
   const scores = new DeviceScores({ session, memory, vocabularySize: VOCABULARY });
   onTestFinished(() => {
@@ -114,4 +117,29 @@ it('the start accepts a device that scores as whole rows do, and finds one that 
   expect(await scoreFault(changed(() => ({ top: [] })))).toContain('another score');
   const noRows = async () => ({ row: () => new Float32Array(), score: () => null });
   expect(await scoreFault(scoring({ score: noRows }))).toContain('no row');
+});
+
+it('scores leave the stream of the decoder to its session', () => {
+  const real = openOrtApi();
+  const options: string[] = [];
+  // They run on the CPU.
+  const api: OrtApi = {
+    ...real,
+    CreateCudaOptions: () => 0n,
+    UpdateCudaOptions: (_, keys) => void options.push(...(keys as string[])),
+    AppendExecutionProviderCuda: () => undefined,
+    ReleaseCudaOptions: () => undefined,
+  };
+  const stream = { handle: 7n, dispose: vi.fn() };
+  const device = { provider: 'cuda', deviceId: 0, memoryBytes: null, graphs: true, stream };
+  const decoder = new OrtSession(real, copyGraph(), { threads: 1, directory: '' });
+  const memory = decoder.createDeviceMemory();
+  onTestFinished(() => {
+    memory.dispose();
+    decoder.dispose();
+  });
+  const session = { api, device, turns: undefined } as unknown as OrtSession;
+  new DeviceScores({ session, memory, vocabularySize: VOCABULARY }).dispose();
+  expect(stream.dispose).not.toHaveBeenCalled();
+  expect(options).not.toContain('user_compute_stream');
 });
