@@ -48,6 +48,14 @@ export function computedRows(
   return rowMultiple * Math.ceil(Math.max(wanted, minRows) / rowMultiple);
 }
 
+/** A token that a decode run computes. */
+export interface SlotToken {
+  readonly slot: number;
+  readonly token: number;
+  /** Equal to the number of tokens already in the slot. */
+  readonly position: number;
+}
+
 /** One decode step: row r is the sequence in slot `firstSlot + r`. */
 export interface DecodeBatch {
   readonly firstSlot: number;
@@ -69,10 +77,12 @@ export interface DecodeBatch {
   /** By row: 1 = it is of no sequence, and nothing of it is needed. Absent = all are of sequences. */
   readonly idle?: Uint8Array | undefined;
   /**
-   * The same sequences are likely to decode in the next run, and no prompt comes before it. So a device may
-   * begin it with the tokens that it draws in this one. Absent = false.
+   * The same sequences are likely to decode in the next run. So a device may begin it with the tokens that it
+   * draws in this one. Absent = false.
    */
   readonly continues?: boolean | undefined;
+  /** Rows that join the next run if it begins early. They are not in this one. Absent = none. */
+  readonly joining?: readonly SlotToken[] | undefined;
 }
 
 /** What runs draw from rows that stay on the device. */
@@ -217,6 +227,14 @@ export interface SlotStates {
   write(slot: number, position: number, bytes: Uint8Array): void;
 }
 
+/** A run of prompts that a device has begun. */
+export interface BegunPrefill {
+  /** Waits for the logits. Call it once, before the next prompt. They are valid until then. */
+  finish(): Float32Array;
+  /** Milliseconds that the device took for it; 0 if it has not ended. */
+  readonly deviceMs: number;
+}
+
 export interface ModelRunner {
   readonly shape: ModelShape;
   readonly kvBytes: KvBytes;
@@ -232,10 +250,10 @@ export interface ModelRunner {
   /** If the device draws all tokens of a run, it can begin the next one before the host reads them. */
   readonly runsAhead?: boolean;
   /**
-   * The device computes the run after the last one. `decode` takes it for the same tokens, without the rows
-   * that have become idle. Everything else first waits for its end, and it is lost.
+   * Whether the device computes this row in a decode run that it has begun. `decode` takes that run if it has
+   * all rows of sequences; else it is lost. `beginPrefill` comes behind it. All else waits for its end.
    */
-  readonly hasBegun?: boolean;
+  hasBegun?(row: SlotToken): boolean;
   /**
    * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next
    * call. In runs of `minRows` or more, and of a `rowMultiple`, the bits of a row do not depend
@@ -251,6 +269,11 @@ export interface ModelRunner {
    * prompt after prompt, valid until the next call. Only for shapes with `joinsPrompts`.
    */
   prefillTogether?(prompts: readonly PrefillChunk[], signal: AbortSignal): Promise<Float32Array>;
+  /**
+   * As `prefill` or `prefillTogether`, but the caller may decode before it takes the logits. Returns null if
+   * the run must be made in its turn.
+   */
+  beginPrefill?(chunks: readonly PrefillChunk[]): BegunPrefill | null;
   /**
    * As `prefill` or `prefillTogether`, for 1 to `maxScored` rows of logits. They stay on the device, which
    * scores a token of each. Only for shapes with `maxScored`.

@@ -166,7 +166,7 @@ export class Engine {
       if (logits === null) {
         run.charge();
         // The prompt that has stopped it may wait for a slot.
-        this.#admit();
+        if (this.#clock.wasStopped) this.#admit();
         continue;
       }
       const computedAt = now();

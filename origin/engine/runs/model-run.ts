@@ -17,6 +17,10 @@ export interface ModelRun extends Pick<StepReport, 'kind'> {
    * fails only the requests; after that, slots may not hold what is recorded.
    */
   readonly hasRecorded: boolean;
+  /** Begins a prompt's run behind a decode run that has begun, if it can. `start` then waits for it. */
+  begin?(): void;
+  /** Charges the time that the device has taken for a run that has begun. */
+  chargeBegun?(): void;
   start(): Float32Array | Promise<Float32Array>;
   postprocess(logits: Float32Array, now: number): RunResult;
   /** Charges the time of the whole run to the tenants in it, also if it failed. */

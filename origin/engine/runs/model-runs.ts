@@ -1,4 +1,4 @@
-import type { DecodeBatch, ModelRunner } from '../../model/model-runner.ts';
+import type { DecodeBatch, ModelRunner, SlotToken } from '../../model/model-runner.ts';
 import type { SamplerPool } from '../../sampling/pool/sampler-pool.ts';
 import { DecodeBatchBuilder } from '../scheduling/step-plan.ts';
 import type { TimeShares } from '../scheduling/time-shares.ts';
@@ -48,23 +48,38 @@ export class ModelRuns {
   /**
    * Yields one prefill chunk, then the decode batch, of the tenants that are due. A prompt whose last chunk
    * was computed thus decodes in the same step. Each run is built when the run before it has been charged.
+   *
+   * If the device has begun a decode run, the step takes it first. Before that, a prompt's run begins behind
+   * it if it can, so that the device computes without a pause.
    */
   *schedule(): Generator<ModelRun> {
-    if (this.#runner.hasBegun) {
-      // A prompt's run would come after it in any case, but lose it.
-      const begun = this.#scheduleDecode();
+    const prompts = this.#prefills.schedule();
+    if (this.#running.decoding.some(this.#hasBegun)) {
+      const next = prompts.next();
+      const prompt = next.done ? null : next.value;
+      prompt?.begin?.();
+      const begun = this.#scheduleDecode(prompt);
       if (begun !== null) yield begun;
-      if (this.#running.prefills.length === 0) return;
+      if (prompt !== null) yield prompt;
+      yield* prompts;
+      return;
     }
-    yield* this.#prefills.schedule();
+    yield* prompts;
     const decode = this.#scheduleDecode();
     if (decode !== null) yield decode;
   }
 
-  /** Schedules the decoding sequences of the tenants that are due. */
-  #scheduleDecode(): ModelRun | null {
+  /**
+   * Schedules the decoding sequences of the tenants that are due. If the device has begun a run, those of it;
+   * the others join the next one.
+   * @param prompt whose run ends after this one; its slots are assigned, so no sequence may move
+   */
+  #scheduleDecode(prompt: ModelRun | null = null): ModelRun | null {
     const accounts = this.#shares.streams(this.#running.work);
-    const bySlot = this.#running.streamsOf(accounts);
+    const due = this.#running.streamsOf(accounts);
+    const hasBegun = due.some(this.#hasBegun);
+    const bySlot = hasBegun ? due.map((sequence) => (this.#hasBegun(sequence) ? sequence : null)) : due;
+    const joining = due.flatMap((sequence, slot) => (bySlot[slot] === sequence ? [] : rowOf(sequence!)));
     const batch = this.#batch.build(bySlot, (slot) => this.#running.idlePosition(slot));
     if (batch === null) return null;
     const sequences = bySlot.slice(batch.firstSlot, batch.firstSlot + batch.rows);
@@ -85,8 +100,8 @@ export class ModelRuns {
         this.#clock.enter(run);
         const draws = this.#draws(sequences);
         const coldness = this.#coldness(sequences, draws);
-        const continues = this.#continues(sequences);
-        return this.#runner.decode({ ...batch, coldness, draws, continues }, run?.stop.signal);
+        const continues = this.#continues(sequences, joining.length);
+        return this.#runner.decode({ ...batch, coldness, draws, continues, joining }, run?.stop.signal);
       },
       postprocess: (logits, now) => {
         if (run) run.stoppedBy = null;
@@ -108,18 +123,28 @@ export class ModelRuns {
           at = end;
         }
         this.#pool?.end();
-        return { rows: tokens, tokens, copies: this.#running.compact() };
+        return { rows: tokens, tokens, copies: prompt === null ? this.#running.compact() : [] };
       },
-      charge: () => this.#clock.chargeRun('decode', run, parts),
+      charge: () => {
+        prompt?.chargeBegun?.();
+        this.#clock.chargeRun('decode', run, parts);
+      },
     };
   }
 
-  /** Whether the next run probably is of the same sequences, or of those of them that go on. */
-  #continues(sequences: readonly (Sequence | null)[]): boolean {
-    const { decoding, prefills } = this.#running;
+  /** Whether the device computes the next token of a sequence in a run that has begun. */
+  readonly #hasBegun = (sequence: Sequence | null): boolean =>
+    sequence !== null && (this.#runner.hasBegun?.(rowOf(sequence)) ?? false);
+
+  /**
+   * Whether the next run probably is of the same sequences, or of those of them that go on, and of others
+   * that join it. Crowds of prompts come first.
+   */
+  #continues(sequences: readonly (Sequence | null)[], joining: number): boolean {
+    const { decoding, isCrowded } = this.#running;
     const count = (rows: readonly (Sequence | null)[]) => rows.filter((sequence) => sequence !== null).length;
-    const goesOn = sequences.some((sequence) => sequence !== null && sequence.remaining > 1);
-    return goesOn && prefills.length === 0 && count(sequences) === count(decoding);
+    const goesOn = joining > 0 || sequences.some((sequence) => sequence !== null && sequence.remaining > 1);
+    return goesOn && !isCrowded && count(sequences) + joining === count(decoding);
   }
 
   /** Returns the tokens that the device is to draw; undefined if none. */
@@ -178,6 +203,12 @@ export class ModelRuns {
     return logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
   }
 }
+
+const rowOf = ({ slot, lastToken, computed }: Sequence): SlotToken => ({
+  slot,
+  token: lastToken,
+  position: computed,
+});
 
 /** Returns the sequences with their rows in slot order, but those that waited longest first. */
 function inTurn(sequences: readonly (Sequence | null)[]) {

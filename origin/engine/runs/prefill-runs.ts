@@ -1,4 +1,11 @@
-import type { LogitRows, ModelRunner, PrefillChunk } from '../../model/model-runner.ts';
+import { nullOn } from '@continuo/shared/null-on.ts';
+import {
+  type BegunPrefill,
+  type LogitRows,
+  type ModelRunner,
+  type PrefillChunk,
+  RuntimeFault,
+} from '../../model/model-runner.ts';
 import { type KvCopy, MAX_COPIED_CHUNKS } from '../kv/pending-copies.ts';
 import { prefillChunk } from '../scheduling/step-plan.ts';
 import type { TimeShares } from '../scheduling/time-shares.ts';
@@ -83,11 +90,15 @@ export class PrefillRuns {
    */
   #run(prefill: PromptPrefill): ModelRun {
     const entered = prefill.slot < 0 ? this.#enter(prefill) : [];
+    const { restores } = prefill;
     const restored = this.#prefixes.restore(prefill);
     const joined = this.#join(prefill);
     const parts = this.#waits(prefill) ? [] : joined.members.map((member) => this.#part(member, joined));
     const { request } = prefill;
+    const copies = [...entered, ...restored.copies, ...joined.copies];
+    const mayBegin = parts.length > 0 && copies.length === 0 && !restores;
     const run = this.#clock.newRun(new Set([request.account]));
+    let begun: (() => BegunPrefill) | null = null;
     let rows: LogitRows | null = null;
     let hasRecorded = false;
     return {
@@ -95,9 +106,20 @@ export class PrefillRuns {
       get hasRecorded() {
         return hasRecorded;
       },
-      copies: [...entered, ...restored.copies, ...joined.copies],
+      copies,
       requests: joined.members.map((member) => member.request),
+      begin: () => {
+        if (mayBegin) begun = this.#begin(parts);
+      },
+      chargeBegun: () => {
+        const deviceMs = nullOn(RuntimeFault, () => begun?.().deviceMs);
+        if (deviceMs) this.#clock.chargeBegun(request.account, deviceMs);
+      },
       start: () => {
+        if (begun !== null) {
+          rows = this.#rowsOf(begun().finish());
+          return NO_LOGITS;
+        }
         restored.write();
         if (parts.length === 0) {
           const logits = restored.logits ?? prefill.logits ?? NO_LOGITS;
@@ -125,6 +147,22 @@ export class PrefillRuns {
       },
       charge: () => this.#clock.chargeRun('prefill', run, new Map([[request.account, ONE_ROW]])),
     };
+  }
+
+  /**
+   * Begins chunks behind the decode run that has begun. Returns null if they must be computed in their turn,
+   * and throws a fault of the device when the run is asked for.
+   */
+  #begin(parts: readonly PrefillPart[]): (() => BegunPrefill) | null {
+    if (parts.some(({ prefill }) => this.#canScore(prefill))) return null;
+    try {
+      const begun = this.#runner.beginPrefill?.(parts.map(({ chunk }) => chunk)) ?? null;
+      return begun && (() => begun);
+    } catch (thrown) {
+      return () => {
+        throw thrown;
+      };
+    }
   }
 
   /** Computes chunks. If the device scores all of their tokens, their logits stay there. */

@@ -43,6 +43,13 @@ export class RunClock {
     this.#chargedUntil += ms;
   }
 
+  /** Charges a prompt's run that the device has made before what the last run of the step waited for. */
+  chargeBegun(account: string, deviceMs: number): void {
+    const ms = Math.min(deviceMs, Math.max(0, this.#now() - this.#chargedUntil));
+    this.#chargedUntil += ms;
+    this.#shares.charge('prefill', ms, new Map([[account, ONE_ROW]]));
+  }
+
   newRun(accounts: ReadonlySet<string>): StoppableRun {
     return { accounts, startedAt: this.#now(), stop: new AbortController(), stoppedBy: null };
   }

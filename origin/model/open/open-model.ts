@@ -186,12 +186,14 @@ export async function openModel(
  * @param streamFault why the runs are not on a stream of the origin; null if they are
  */
 function rowWarning(
-  { sparseFault, drawFault, aheadFault }: GraphRunner,
+  { sparseFault, drawFault, aheadFault, promptFault }: GraphRunner,
   streamFault: string | null,
 ): string | null {
   if (sparseFault !== null) return `logits come to main memory as whole rows: ${sparseFault}`;
   if (drawFault !== null) return `tokens are drawn on the host: ${drawFault}`;
-  return aheadFault && `decode steps wait until the last tokens are read: ${streamFault ?? aheadFault}`;
+  if (aheadFault !== null)
+    return `decode steps wait until the last tokens are read: ${streamFault ?? aheadFault}`;
+  return promptFault && `prompts wait for decode steps that have begun: ${promptFault}`;
 }
 
 interface OpenedOnDevice {

@@ -2,6 +2,7 @@ import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import { scoreBytes } from '../runner/device-scores.ts';
 import { elementBytes } from '../runner/kv-cache.ts';
+import { MAX_PROMPT_LOGITS } from '../runner/runner-options.ts';
 
 /** Estimates the memory of runs on a card. */
 
@@ -55,8 +56,9 @@ export function runBytes(
   // A cache of 8 bits is beside activations of 16.
   const activationBytes = Math.max(HALF, elementBytes(decoder));
   const rows = Math.max(slots, prefillChunk);
-  // And those of the graphs' rows, which stay.
-  const logits = rows * vocabularySize * (HALF + SINGLE) + slots * vocabularySize * SINGLE;
+  // And those of the graphs' rows and of prompts that begin behind a decode run, which stay.
+  const kept = slots + MAX_PROMPT_LOGITS;
+  const logits = rows * vocabularySize * (HALF + SINGLE) + kept * vocabularySize * SINGLE;
   const activations = rows * LIVE_TENSORS * widest * activationBytes;
   // Queries, keys and values before and after rotation, and the partial sums of split rows.
   const attention =

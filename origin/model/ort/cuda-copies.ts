@@ -1,5 +1,5 @@
 import koffi from 'koffi';
-import { type CudaCall, type CudaEvent, type CudaStream, returned } from './cuda-stream.ts';
+import { type CudaCall, type CudaEvent, type CudaStream, returned, type TimedEvent } from './cuda-stream.ts';
 
 /** Memory on both sides of a copy. */
 export interface Plane {
@@ -107,17 +107,6 @@ export class CudaCopies {
   }
 
   /**
-   * Copies after all work that the card has begun, and waits for the copies.
-   * @param planes copied in any order: `height` lines of `width` bytes each
-   */
-  copy(planes: Iterable<{ readonly from: Plane; readonly to: Plane }>, width: number, height: number): void {
-    this.#stream.inContext(() => this.#call('cuCtxSynchronize', []));
-    this.perform((work) => {
-      for (const { from, to } of planes) work.copy(from, to, width, height);
-    });
-  }
-
-  /**
    * Begins work and waits for it, but not for other work of the card. What it reads must be there: a run of
    * ONNX Runtime has ended on the card when its call returns.
    */
@@ -145,14 +134,15 @@ export class CudaCopies {
     return this.#stream.newEvent();
   }
 
-  toDevice(host: bigint, device: bigint, bytes: number): void {
-    this.#copyBytes({ where: 'host', address: host }, { where: 'device', address: device }, bytes);
+  newTimedEvent(): TimedEvent {
+    return this.#stream.newTimedEvent();
   }
 
   /** Fills page-locked memory. */
   toHost(device: bigint, memory: ArrayBufferView): void {
-    const host = { where: 'host', address: koffi.address(memory) } as const;
-    this.#copyBytes({ where: 'device', address: device }, host, memory.byteLength);
+    const bytes = memory.byteLength;
+    const host = { where: 'host', address: koffi.address(memory), pitch: bytes } as const;
+    this.perform((work) => work.copy({ where: 'device', address: device, pitch: bytes }, host, bytes, 1));
   }
 
   dispose(): void {
@@ -187,10 +177,6 @@ export class CudaCopies {
 
   get #work(): CudaWork {
     return { copy: this.#copy, clear: this.#clear, launch: this.#launch };
-  }
-
-  #copyBytes(from: Omit<Plane, 'pitch'>, to: Omit<Plane, 'pitch'>, bytes: number): void {
-    this.perform((work) => work.copy({ ...from, pitch: bytes }, { ...to, pitch: bytes }, bytes, 1));
   }
 
   #freeHost(address: bigint): void {

@@ -4,13 +4,20 @@ import type { DeviceTurns } from '../../process/engine-locks.ts';
 export type CudaCall = (name: string, types: readonly string[], ...values: readonly unknown[]) => void;
 
 const NON_BLOCKING = 1;
-const WITHOUT_TIME = 2;
+const [WITH_TIME, WITHOUT_TIME] = [0, 2] as const;
 
 /** Passes when the card has done all work that was begun on its stream before `record`. */
 export interface CudaEvent {
   record(): void;
   /** Waits until the event has passed. */
   wait(): void;
+}
+
+/** An event that knows when it passed. */
+export interface TimedEvent extends CudaEvent {
+  /** Milliseconds from an earlier event to this one; 0 if one has not passed. */
+  since(earlier: TimedEvent): number;
+  readonly handle: bigint;
 }
 
 /** A card's work in the order in which it was begun, in the primary context, as ONNX Runtime's is. */
@@ -59,11 +66,32 @@ export class CudaStream {
 
   /** Returns an event that lives until `dispose`. */
   newEvent(): CudaEvent {
+    return this.#newEvent(WITHOUT_TIME);
+  }
+
+  /** Returns an event that lives until `dispose`. */
+  newTimedEvent(): TimedEvent {
+    const event = this.#newEvent(WITH_TIME);
+    const milliseconds = new Float32Array(1);
+    const types = ['void *', 'void *', 'void *'];
+    const since = ({ handle }: TimedEvent) => {
+      try {
+        this.inContext(() => this.#call('cuEventElapsedTime', types, milliseconds, handle, event.handle));
+        return milliseconds[0]!;
+      } catch {
+        return 0;
+      }
+    };
+    return { ...event, since };
+  }
+
+  #newEvent(flags: number): CudaEvent & { readonly handle: bigint } {
     const event = this.inContext(() =>
-      returned((cell) => this.#call('cuEventCreate', ['void *', 'unsigned int'], cell, WITHOUT_TIME)),
+      returned((cell) => this.#call('cuEventCreate', ['void *', 'unsigned int'], cell, flags)),
     );
     this.#events.push(event);
     return {
+      handle: event,
       record: () =>
         this.inContext(() => this.#call('cuEventRecord', ['void *', 'void *'], event, this.handle)),
       wait: () => this.inContext(() => this.#call('cuEventSynchronize', ['void *'], event)),

@@ -24,8 +24,9 @@ const LOG_FATAL = 4;
 const ALL_OPTIMIZATIONS = 99;
 const CPU_ARENA_ALLOCATOR = 1;
 const DEFAULT_MEMORY = 0;
-/** Run option of the CUDA provider: the number of the graph that a run captures or replays; −1 = none. */
+/** Run option of the CUDA provider: the number of the graph that a run captures or replays. */
 const GRAPH_ID = 'gpu_graph_id';
+const NO_GRAPH = '-1';
 /** Run option: the call returns when the card has been given the run. */
 const WITHOUT_WAIT = 'disable_synchronize_execution_providers';
 
@@ -43,8 +44,8 @@ export class OrtSession {
   readonly #memory: Pointer;
   readonly #session: Pointer;
   readonly #runOptions: Pointer;
-  /** By number of the graph; runs that are not waited for have the negative number. */
-  readonly #graphOptions = new Map<number, Pointer>();
+  /** By number of the graph, and whether the run is waited for. */
+  readonly #optionsOfRuns = new Map<string, Pointer>();
 
   /** @throws Error with ONNX Runtime's message if it refuses the model */
   constructor(api: OrtApi, model: Uint8Array, options: SessionOptions) {
@@ -56,7 +57,7 @@ export class OrtSession {
     this.#environment = api.CreateEnv(LOG_FATAL, 'continuo');
     this.#memory = api.CreateCpuMemoryInfo(CPU_ARENA_ALLOCATOR, DEFAULT_MEMORY);
     this.#runOptions = api.CreateRunOptions();
-    if (this.capturesGraphs) api.AddRunConfigEntry(this.#runOptions, GRAPH_ID, '-1');
+    if (this.capturesGraphs) api.AddRunConfigEntry(this.#runOptions, GRAPH_ID, NO_GRAPH);
     const sessionOptions = createSessionOptions(api, options);
     try {
       appendProvider(api, sessionOptions, this.device);
@@ -123,21 +124,32 @@ export class OrtSession {
   }
 
   /**
+   * Returns when the run has begun on the device's stream. All that is bound must be memory of the device
+   * that stays until the end of the run, or main memory that the device does not read.
+   */
+  begin(binding: OrtBinding): void {
+    this.api.RunWithBinding(this.#session, this.#optionsFor(NO_GRAPH, false), binding.handle);
+  }
+
+  /**
    * Runs as the graph of this number (1 …): the first runs are ordinary ones, then ONNX Runtime captures the
    * graph and replays it. All runs of a number must have the same binding and the same thread. Other sessions
    * run as always.
    * @param waits false = returns when the run has begun on the device's stream; only for captured graphs
    */
   runGraph(binding: OrtBinding, graph: number, waits = true): void {
-    const key = waits ? graph : -graph;
-    let options = this.#graphOptions.get(key);
-    if (options === undefined) {
-      options = this.api.CreateRunOptions();
-      this.api.AddRunConfigEntry(options, GRAPH_ID, String(graph));
-      if (!waits) this.api.AddRunConfigEntry(options, WITHOUT_WAIT, '1');
-      this.#graphOptions.set(key, options);
-    }
-    this.api.RunWithBinding(this.#session, options, binding.handle);
+    this.api.RunWithBinding(this.#session, this.#optionsFor(String(graph), waits), binding.handle);
+  }
+
+  #optionsFor(graph: string, waits: boolean): Pointer {
+    const key = `${graph} ${waits}`;
+    const known = this.#optionsOfRuns.get(key);
+    if (known !== undefined) return known;
+    const options = this.api.CreateRunOptions();
+    this.api.AddRunConfigEntry(options, GRAPH_ID, graph);
+    if (!waits) this.api.AddRunConfigEntry(options, WITHOUT_WAIT, '1');
+    this.#optionsOfRuns.set(key, options);
+    return options;
   }
 
   /**
@@ -173,7 +185,7 @@ export class OrtSession {
   }
 
   #releaseShared(): void {
-    for (const options of this.#graphOptions.values()) this.api.ReleaseRunOptions(options);
+    for (const options of this.#optionsOfRuns.values()) this.api.ReleaseRunOptions(options);
     this.api.ReleaseRunOptions(this.#runOptions);
     this.api.ReleaseMemoryInfo(this.#memory);
     this.api.ReleaseEnv(this.#environment);

@@ -1,14 +1,10 @@
-import type { DecodeBatch } from '../model-runner.ts';
-
-/** Which rows of a run are of sequences. */
-interface AskedRows extends Pick<DecodeBatch, 'rows' | 'idle'> {
-  readonly firstRow: number;
-}
+import type { DecodeBatch, SlotToken } from '../model-runner.ts';
 
 /** What the device computes that the host has not asked for: the run after the last one. */
 export class BegunRun {
   /** Of the graph, from slot 0 on; 0 = no run has begun. */
   #rows = 0;
+  /** By slot; −1 = its row is of no sequence. */
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;
 
@@ -17,33 +13,41 @@ export class BegunRun {
     this.#positions = new Int32Array(slots);
   }
 
-  get exists(): boolean {
-    return this.#rows > 0;
+  get rows(): number {
+    return this.#rows;
   }
 
-  /** Notes a run of the rows of a batch after the tokens that were drawn in it. */
-  begin(batch: DecodeBatch, drawn: Iterable<readonly [row: number, id: number]>): void {
-    this.#rows = batch.rows;
+  /**
+   * Notes a run after the tokens that were drawn in a batch.
+   * @param joining rows that were idle in the batch
+   */
+  begin(
+    { rows, positions }: Pick<DecodeBatch, 'rows' | 'positions'>,
+    drawn: Iterable<readonly [row: number, id: number]>,
+    joining: readonly SlotToken[],
+  ): void {
+    this.#rows = rows;
     this.#tokens.fill(-1);
-    this.#positions.set(batch.positions.subarray(0, batch.rows));
-    for (const [row, id] of drawn) {
-      this.#tokens[row] = id;
-      this.#positions[row]!++;
-    }
+    for (const [row, id] of drawn) this.#note({ slot: row, token: id, position: positions[row]! + 1 });
+    for (const row of joining) this.#note(row);
+  }
+
+  #note({ slot, token, position }: SlotToken): void {
+    this.#tokens[slot] = token;
+    this.#positions[slot] = position;
   }
 
   end(): void {
     this.#rows = 0;
   }
 
-  /** Whether the device computes all rows of a batch that are of sequences. */
-  has({ rows, tokens, positions }: DecodeBatch, { firstRow, rows: asked, idle }: AskedRows): boolean {
-    if (rows > this.#rows) return false;
-    for (let index = 0; index < asked; index++) {
-      const row = firstRow + index;
-      if (idle?.[index]) continue;
-      if (this.#tokens[row] !== tokens[row] || this.#positions[row] !== positions[row]) return false;
-    }
-    return true;
+  /** Notes that the KV of a slot has changed. */
+  forget(slot: number): void {
+    this.#tokens[slot] = -1;
+  }
+
+  /** Whether the device computes a row. */
+  has({ slot, token, position }: SlotToken): boolean {
+    return slot < this.#rows && this.#tokens[slot] === token && this.#positions[slot] === position;
   }
 }

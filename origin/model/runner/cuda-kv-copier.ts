@@ -2,7 +2,10 @@ import type { DeviceTensor } from '../ort/bound-tensors.ts';
 import type { CudaCopies, HostMemory, Plane } from '../ort/cuda-copies.ts';
 import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from './kv-copier.ts';
 
-/** Copies KV with the driver: one strided copy per matrix. Host bytes pass page-locked memory. */
+/**
+ * Copies KV with the driver: one strided copy per matrix. Host bytes pass page-locked memory. Copies wait for
+ * no work of the card, so the caller first waits for what uses the same positions.
+ */
 export class CudaKvCopier implements KvCopier {
   readonly #copies: CudaCopies;
   #host: HostMemory | null = null;
@@ -54,8 +57,10 @@ export class CudaKvCopier implements KvCopier {
     { matrices }: DeviceRows,
     { heads, length }: RowCount,
   ): void {
-    const planes = from.map((plane, index) => ({ from: plane, to: to[index]! }));
-    this.#copies.copy(planes, length * rowBytes(matrices[0]!), heads);
+    const width = length * rowBytes(matrices[0]!);
+    this.#copies.perform((work) => {
+      for (const [index, plane] of from.entries()) work.copy(plane, to[index]!, width, heads);
+    });
   }
 }
 

@@ -1,23 +1,22 @@
 import { LruMap } from '@continuo/shared/lru-map.ts';
 import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-names.ts';
 import type { DecoderInterface } from '../decoder/decoder-interface.ts';
-import type { DecodeBatch, SparseRows } from '../model-runner.ts';
+import type { DecodeBatch, SlotToken, SparseRows } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import { arrayTensor, type Pointer } from '../ort/bound-tensors.ts';
 import type { CudaCopies } from '../ort/cuda-copies.ts';
-import type { CudaEvent } from '../ort/cuda-stream.ts';
 import type { OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import type { SparseLogits } from '../sparse-logits.ts';
 import { totalLengthOf } from './batch-inputs.ts';
-import { BegunRun } from './begun-run.ts';
 import { aheadFault } from './check-ahead.ts';
 import { drawFault } from './check-draws.ts';
 import { sparseFault } from './check-sparse.ts';
 import { DecodeInputs } from './decode-inputs.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
 import { DeviceLogits, type DeviceLogitsOptions } from './device-logits.ts';
+import { EarlyRuns } from './early-runs.ts';
 import type { KvLayout } from './kv-cache.ts';
 
 /** Rows of the graphs. */
@@ -54,8 +53,7 @@ interface DecodeGraphsOptions {
  * starts the kernels of a step with one call, and keeps the addresses of its capture. Other batches run
  * without a graph.
  *
- * If the card draws the tokens of all rows, it gets the next run before the host reads them. The host waits
- * for an event before that run. What the host writes or reads meanwhile, the run does not touch.
+ * If the card draws the tokens of all rows, it gets the next run before the host reads them (EarlyRuns).
  *
  * A graph writes to memory that is free between runs. So after a capture nothing may be allocated on the
  * device that outlives a run: what a binding copies there would be overwritten.
@@ -66,13 +64,7 @@ export class DecodeGraphs {
   readonly #logits: Pointer;
   #sparse: DeviceLogits | null = null;
   #sparseFault: string | null = null;
-  readonly #begun: BegunRun;
-  /** Passes when tokens are drawn; null if all runs are waited for. */
-  readonly #drawn: CudaEvent | null;
-  /** The last run, if the next one overwrites its logits. */
-  #overwritten: DecodeBatch | null = null;
-  /** The card may compute something that was not waited for. */
-  #isBusy = false;
+  readonly #early: EarlyRuns;
   #aheadFault: string | null;
   /** Graphs by number of rows, ascending. */
   readonly #bindings = new Map<number, OrtBinding>();
@@ -86,8 +78,8 @@ export class DecodeGraphs {
     this.#inputs = new DecodeInputs(memory, copies, slots);
     this.#logits = memory.allocate(4 * slots * decoder.vocabularySize);
     this.#openSparse();
-    this.#begun = new BegunRun(slots);
-    this.#drawn = options.sharesStream ? copies.newEvent() : null;
+    const run = (rows: number, waits: boolean) => this.#runGraph(rows, waits);
+    this.#early = new EarlyRuns({ copies, inputs: this.#inputs, layout, run });
     this.#aheadFault = options.sharesStream ? null : 'runs have a stream of their own';
     try {
       for (const rows of new Set([...ROWS.filter((rows) => rows < slots), slots])) {
@@ -122,18 +114,24 @@ export class DecodeGraphs {
     return this.sparse?.draws ? this.#aheadFault : 'the host draws';
   }
 
-  /** Whether the card computes the run after the last one. */
-  get hasBegun(): boolean {
-    return this.#begun.exists;
+  /** Whether the card computes a row in the run after the last one. */
+  hasBegun(row: SlotToken): boolean {
+    return this.#early.has(row);
   }
 
-  /** Waits for what the card computes. A run that it has begun is lost. */
+  /** Notes that work follows which changes the KV of these slots, and is not waited for. */
+  addWork(slots: readonly number[]): void {
+    this.#early.addWork(slots);
+  }
+
+  /** Waits for what the card computes. */
   settle(): void {
-    this.#overwritten = null;
-    this.#begun.end();
-    if (!this.#isBusy) return;
-    this.#options.copies.wait();
-    this.#isBusy = false;
+    this.#early.settle();
+  }
+
+  /** Waits for what the card computes, before the KV of a slot changes. */
+  release(slot: number): void {
+    this.#early.release(slot);
   }
 
   /** Returns the rows of the smallest graph of at least `rows` rows. */
@@ -169,14 +167,15 @@ export class DecodeGraphs {
    * @param asked the rows of which the logits are returned; absent = all
    */
   decode(batch: DecodeBatch, asked: AskedRows = { firstRow: 0, rows: batch.rows }): Float32Array {
-    const hasBegun = this.#begun.has(batch, asked);
-    if (!hasBegun) this.settle();
-    this.#begun.end();
-    this.#overwritten = null;
+    const taken = this.#early.take(batch, asked);
     const how = this.#beginRows(asked);
-    if (how === 'none' && asked.continues && this.#drawn !== null && this.aheadFault === null)
-      return this.#decodeAhead(batch, asked, { hasBegun, drawn: this.#drawn });
-    if (!hasBegun) this.#begin(batch, () => this.#runGraph(batch.rows));
+    if (how === 'none' && asked.continues && this.aheadFault === null) {
+      const sparse = this.#sparse!;
+      this.#early.continue(sparse, batch, asked, taken);
+      sparse.bringUndrawn();
+      return this.#rowsOf(asked);
+    }
+    if (taken === 0) this.#begin(batch, () => this.#runGraph(batch.rows));
     else if (how === 'sparse') this.#inputs.copy();
     return this.#finish(batch.rows, asked, how);
   }
@@ -185,44 +184,11 @@ export class DecodeGraphs {
     this.#options.session.runGraph(this.#bindings.get(rows)!, rows, waits);
   }
 
-  /** Begins the next run before it reads the tokens that the card draws in this one. */
-  #decodeAhead(
-    batch: DecodeBatch,
-    asked: AskedRows,
-    { hasBegun, drawn }: { readonly hasBegun: boolean; readonly drawn: CudaEvent },
-  ): Float32Array {
-    const sparse = this.#sparse!;
-    const { rows } = batch;
-    this.#isBusy = true;
-    if (!hasBegun) this.#begin(batch, () => this.#runGraph(rows, false));
-    const { contextLength } = this.#options.layout;
-    sparse.beginDraws({
-      tokens: this.#inputs.at('tokens'),
-      positions: this.#inputs.at('positions'),
-      lastPositions: this.#inputs.at('lastPositions'),
-      contextLength,
-    });
-    drawn.record();
-    this.#runGraph(rows, false);
-    drawn.wait();
-    this.#begun.begin(batch, sparse.drawnIds());
-    this.#overwritten = batch;
-    sparse.bringUndrawn();
-    return this.#rowsOf(asked);
-  }
-
-  /** Makes the last run again if a sampler needs its logits after all. KV is the same after it. */
-  #bringBack(): void {
-    const batch = this.#overwritten;
-    if (batch === null) return;
-    this.settle();
-    this.#begin(batch, () => this.#runGraph(batch.rows));
-  }
-
   /** Runs any batch without a graph. */
   decodeOrdinary(batch: DecodeBatch): Float32Array {
     const { session, layout } = this.#options;
     const { firstSlot, rows, positions } = batch;
+    this.#early.end();
     this.settle();
     const key = firstSlot * (layout.slots + 1) + rows;
     const binding = this.#ranges.get(key) ?? this.#bind(firstSlot, rows);
@@ -254,7 +220,7 @@ export class DecodeGraphs {
   #openSparse(): void {
     const { logits, host, memory, copies } = this.#options;
     try {
-      const bringBack = () => this.#bringBack();
+      const bringBack = () => this.#early.repeat();
       this.#sparse = new DeviceLogits({ logits, host, memory, copies, device: this.#logits, bringBack });
     } catch (error) {
       this.#sparseFault = (error as Error).message;
@@ -354,7 +320,8 @@ export class DecodeGraphs {
 }
 
 /** The rows whose logits are wanted, and which of them may be sparse. */
-interface AskedRows extends Pick<DecodeBatch, 'rows' | 'coldness' | 'draws' | 'idle' | 'continues'> {
+type AskedOf = 'rows' | 'coldness' | 'draws' | 'idle' | 'continues' | 'joining';
+interface AskedRows extends Pick<DecodeBatch, AskedOf> {
   readonly firstRow: number;
 }
 

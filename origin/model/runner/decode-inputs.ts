@@ -1,7 +1,7 @@
-import type { DecodeBatch } from '../model-runner.ts';
+import type { DecodeBatch, SlotToken } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { DeviceTensor, Pointer } from '../ort/bound-tensors.ts';
-import type { CudaCopies } from '../ort/cuda-copies.ts';
+import type { CudaCopies, CudaWork } from '../ort/cuda-copies.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 
 /** Where the inputs of all rows begin, and the bytes of a row. */
@@ -51,16 +51,26 @@ export class DecodeInputs {
   }
 
   write({ rows, tokens, positions }: DecodeBatch): void {
-    for (let row = 0; row < rows; row++) {
-      this.#tokens[row] = BigInt(tokens[row]!);
-      this.#positions[row] = BigInt(positions[row]!);
-      this.#lastPositions[row] = positions[row]!;
-    }
+    for (let row = 0; row < rows; row++)
+      this.writeRow({ slot: row, token: tokens[row]!, position: positions[row]! });
+  }
+
+  writeRow({ slot, token, position }: SlotToken): void {
+    this.#tokens[slot] = BigInt(token);
+    this.#positions[slot] = BigInt(position);
+    this.#lastPositions[slot] = position;
   }
 
   /** Brings what was written to the device. */
   copy(): void {
-    this.#copies.toDevice(this.#host, this.#device, ROW_BYTES * this.#slots);
+    this.#copies.perform((work) => this.bring(work));
+  }
+
+  /** Begins to bring what was written, which must not change until then. */
+  bring(work: CudaWork): void {
+    const bytes = ROW_BYTES * this.#slots;
+    const from = { where: 'host', address: this.#host, pitch: bytes } as const;
+    work.copy(from, { where: 'device', address: this.#device, pitch: bytes }, bytes, 1);
   }
 
   /** Where the inputs of all rows begin on the device. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { DrawnToken, DrawRequest } from '../device-draws.ts';
 import type { DrawnRows, SparseRows } from '../model-runner.ts';
 import type { Pointer } from '../ort/bound-tensors.ts';
-import type { CudaCopies } from '../ort/cuda-copies.ts';
+import type { CudaCopies, CudaWork } from '../ort/cuda-copies.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import { BLOCK_SIZE, blocksOf, type SparseLogits, statisticsOf } from '../sparse-logits.ts';
 import { DeviceDraws, type RunInputs } from './device-draws.ts';
@@ -114,10 +114,14 @@ export class DeviceLogits implements SparseRows, DrawnRows {
     }
   }
 
-  /** Begins to draw what was asked for, and to give the tokens to the next run. */
-  beginDraws(next: RunInputs): void {
+  /**
+   * Begins to draw what was asked for, and to give the tokens to the next run.
+   * @param bring begins to bring the inputs of the next run, with the positions of this one
+   */
+  beginDraws(next: RunInputs, bring: (work: CudaWork) => void): void {
     this.#options.copies.begin((work) => {
       this.#draws!.draw(work);
+      bring(work);
       this.#draws!.feed(work, next);
     });
   }

@@ -7,6 +7,7 @@ import { openCudaDriver } from '../ort/cuda-driver.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import { OrtSession } from '../ort/ort-session.ts';
 import { SparseLogits } from '../sparse-logits.ts';
+import { BegunPrompts } from './begun-prompts.ts';
 import { CudaKvCopier } from './cuda-kv-copier.ts';
 import { DecodeGraphs } from './decode-graphs.ts';
 import { DeviceKvCache } from './device-kv-cache.ts';
@@ -86,19 +87,10 @@ function graphRunner(
     const host = copies.pageLock(allocated);
     const wholeRows = (length: number) => allocated.subarray(0, length);
     const prefiller = new OrtRunner(session.lend(release), { ...options, allocateLogits: wholeRows });
-    const graphs = new DecodeGraphs({
-      session,
-      decoder,
-      layout,
-      cache,
-      memory,
-      copies,
-      logits,
-      host,
-      logitsName: options.logits,
-      sharesStream,
-    });
-    return new GraphRunner({ prefiller, graphs });
+    const parts = { session, decoder, layout, cache, memory, copies, logitsName: options.logits };
+    const prompts = new BegunPrompts({ ...parts, prefillChunk });
+    const graphs = new DecodeGraphs({ ...parts, logits, host, sharesStream });
+    return new GraphRunner({ prefiller, graphs, prompts });
   } catch (error) {
     copies.dispose();
     throw error;

@@ -1,13 +1,19 @@
+import { oneLine } from '@continuo/shared/error-details.ts';
 import type {
+  BegunPrefill,
   DecodeBatch,
   KvBytes,
   LogitRows,
   ModelRunner,
   ModelShape,
   PrefillChunk,
+  SlotToken,
   SparseRows,
 } from '../model-runner.ts';
+import { faultKind } from '../model-runner.ts';
 import { RunGuard } from '../ort/run-guard.ts';
+import type { BegunPrompts } from './begun-prompts.ts';
+import { promptFault } from './check-ahead.ts';
 import type { DecodeGraphs } from './decode-graphs.ts';
 import { IdleRows } from './idle-rows.ts';
 import type { OrtRunner } from './ort-runner.ts';
@@ -16,6 +22,8 @@ interface GraphParts {
   /** Runs prompts. Owns what the parts share. */
   readonly prefiller: OrtRunner;
   readonly graphs: DecodeGraphs;
+  /** Runs prompts behind decode runs that have begun. */
+  readonly prompts: BegunPrompts;
 }
 
 /**
@@ -27,6 +35,7 @@ export class GraphRunner implements ModelRunner {
   readonly #idle: IdleRows;
   readonly #guard = new RunGuard(() => this.#release());
   #captured = false;
+  #promptFault: string | null = null;
 
   constructor(parts: GraphParts) {
     this.#parts = parts;
@@ -44,16 +53,17 @@ export class GraphRunner implements ModelRunner {
 
   get kvBytes(): KvBytes {
     const { read, write, ...kv } = this.#idle.observed(this.#parts.prefiller.kvBytes);
-    const { graphs } = this.#parts;
+    const { graphs, prompts } = this.#parts;
     return {
       ...kv,
+      // A decode run that has begun writes to no position that is read.
       read: (...args) => {
-        graphs.settle();
+        if (prompts.isRunning) graphs.settle();
         read(...args);
       },
-      write: (...args) => {
-        graphs.settle();
-        write(...args);
+      write: (slot, ...args) => {
+        graphs.release(slot);
+        write(slot, ...args);
       },
     };
   }
@@ -85,8 +95,13 @@ export class GraphRunner implements ModelRunner {
     return this.#captured && this.aheadFault === null;
   }
 
-  get hasBegun(): boolean {
-    return this.#parts.graphs.hasBegun;
+  /** Why prompts wait for decode runs that have begun; null if they begin behind them. */
+  get promptFault(): string | null {
+    return this.aheadFault ?? this.#promptFault;
+  }
+
+  hasBegun(row: SlotToken): boolean {
+    return this.#parts.graphs.hasBegun(row);
   }
 
   /** Call once before prompts and after the largest runs: a capture cannot allocate. @throws Error */
@@ -94,19 +109,43 @@ export class GraphRunner implements ModelRunner {
     this.#guard.requireIdle();
     this.#parts.graphs.capture();
     this.#captured = true;
+    if (this.aheadFault === null) this.#promptFault = this.#checkPrompts();
+  }
+
+  /** ONNX Runtime may refuse runs that it does not wait for. */
+  #checkPrompts(): string | null {
+    const { graphs, prompts } = this.#parts;
+    try {
+      return promptFault(this, prompts);
+    } catch (thrown) {
+      if (faultKind(thrown) !== 'other') throw thrown;
+      graphs.settle();
+      return oneLine(thrown);
+    }
   }
 
   decode(batch: DecodeBatch): Float32Array {
     this.#guard.requireIdle();
-    const { firstSlot } = batch;
+    const { firstSlot, joining = [] } = batch;
     const { graphs } = this.#parts;
-    const graphRows = graphs.rowsFor(firstSlot + batch.rows);
-    const suits = this.#captured && graphRows <= 2 * batch.rows;
+    const end = Math.max(firstSlot + batch.rows, ...joining.map(({ slot }) => slot + 1));
+    const rows = graphs.rowsFor(end);
+    const suits = this.#captured && rows <= 2 * (batch.rows + joining.length);
+    const wide = this.#idle.widened(batch, suits ? { firstSlot: 0, rows } : batch);
     const logits = suits
-      ? graphs.decode(this.#idle.widened(batch, graphRows), { ...batch, firstRow: firstSlot })
-      : graphs.decodeOrdinary(batch);
+      ? graphs.decode(wide, { ...batch, firstRow: firstSlot })
+      : graphs.decodeOrdinary({ ...batch, ...wide });
     this.#idle.decoded(batch);
     return logits;
+  }
+
+  beginPrefill(chunks: readonly PrefillChunk[]): BegunPrefill | null {
+    this.#guard.requireIdle();
+    if (!this.runsAhead || this.promptFault !== null) return null;
+    this.#parts.graphs.addWork(chunks.map(({ slot }) => slot));
+    const begun = this.#parts.prompts.begin(chunks);
+    if (begun !== null) this.#written(chunks);
+    return begun;
   }
 
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
@@ -127,18 +166,23 @@ export class GraphRunner implements ModelRunner {
 
   #run<T>(chunks: readonly PrefillChunk[], run: (prefiller: OrtRunner) => Promise<T>): Promise<T> {
     return this.#guard.run(async () => {
-      this.#parts.graphs.settle();
-      this.#parts.graphs.sparse?.logits.clear();
+      const { graphs } = this.#parts;
+      for (const { slot } of chunks) graphs.release(slot);
+      graphs.sparse?.logits.clear();
       const result = await run(this.#parts.prefiller);
-      for (const { slot, start, tokens } of chunks) this.#idle.written(slot, start, tokens.length);
+      this.#written(chunks);
       return result;
     });
+  }
+
+  #written(chunks: readonly PrefillChunk[]): void {
+    for (const { slot, start, tokens } of chunks) this.#idle.written(slot, start, tokens.length);
   }
 
   copy(from: number, to: number, end: number, start = 0): void {
     this.#guard.requireIdle();
     if (from === to) return;
-    this.#parts.graphs.settle();
+    this.#parts.graphs.release(to);
     this.#parts.prefiller.copy(from, to, end, start);
     this.#idle.written(to, start, end - start);
   }
@@ -148,7 +192,12 @@ export class GraphRunner implements ModelRunner {
   }
 
   #release(): void {
-    this.#parts.graphs.dispose();
-    this.#parts.prefiller.dispose();
+    try {
+      // Waits for the device.
+      this.#parts.graphs.dispose();
+    } finally {
+      this.#parts.prompts.dispose();
+      this.#parts.prefiller.dispose();
+    }
   }
 }

@@ -1,5 +1,7 @@
 import type { DecodeBatch, KvBytes } from '../model-runner.ts';
 
+type SlotRange = Pick<DecodeBatch, 'firstSlot' | 'rows'>;
+
 /**
  * Widens decode batches by rows of other slots. Their result is ignored, but they write: each to the position
  * after the last write to its slot, because nothing after that is needed. They stay there; otherwise they
@@ -24,19 +26,23 @@ export class IdleRows {
   }
 
   /** Records what a batch writes. */
-  decoded({ firstSlot, rows, positions }: DecodeBatch): void {
-    for (let row = 0; row < rows; row++) this.written(firstSlot + row, positions[row]!, 1);
+  decoded({ firstSlot, rows, positions, idle }: DecodeBatch): void {
+    for (let row = 0; row < rows; row++) if (!idle?.[row]) this.written(firstSlot + row, positions[row]!, 1);
   }
 
-  /** Returns a batch of the slots 0 … rows − 1, which include those of `batch`; valid until the next call. */
-  widened({ firstSlot, rows, tokens, positions }: DecodeBatch, wide: number): DecodeBatch {
-    for (let slot = 0; slot < wide; slot++) {
-      this.#tokens[slot] = 0;
-      this.#positions[slot] = Math.min(this.#ends[slot]!, this.#lastPosition);
+  /**
+   * Returns a batch of these slots, which include those of `batch`; valid until the next call. What the batch
+   * says of idle rows does not count: a prompt may have begun in their slots.
+   */
+  widened({ firstSlot, rows, tokens, positions, idle }: DecodeBatch, wide: SlotRange): DecodeBatch {
+    for (let row = 0; row < wide.rows; row++) {
+      const slot = wide.firstSlot + row;
+      const at = slot - firstSlot;
+      const isIdle = at < 0 || at >= rows || Boolean(idle?.[at]);
+      this.#tokens[row] = isIdle ? 0 : tokens[at]!;
+      this.#positions[row] = isIdle ? Math.min(this.#ends[slot]!, this.#lastPosition) : positions[at]!;
     }
-    this.#tokens.set(tokens.subarray(0, rows), firstSlot);
-    this.#positions.set(positions.subarray(0, rows), firstSlot);
-    return { firstSlot: 0, rows: wide, tokens: this.#tokens, positions: this.#positions };
+    return { ...wide, tokens: this.#tokens, positions: this.#positions };
   }
 
   /** Returns the KV of slots; writes to it are recorded, and reported. */

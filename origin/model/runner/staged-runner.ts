@@ -38,7 +38,7 @@ export class StagedRunner implements ModelRunner {
   decode(batch: DecodeBatch): Float32Array {
     this.#guard.requireIdle();
     const { firstSlot, rows } = batch;
-    const wide = this.#idle.widened(batch, firstSlot + rows);
+    const wide = this.#idle.widened(batch, { firstSlot: 0, rows: firstSlot + rows });
     for (let slot = 0; slot < wide.rows; slot++) this.#unstage(slot, wide.positions[slot]!);
     this.#idle.decoded(batch);
     return this.#parts.decoder.decode(wide).subarray(firstSlot * this.shape.vocabularySize);

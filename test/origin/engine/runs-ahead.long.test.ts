@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../origin/engine/messages.ts';
 import { samplerThreads } from '../../../origin/engine/thread/sampler-threads.ts';
-import type { ModelRunner } from '../../../origin/model/model-runner.ts';
+import type { DecodeBatch, ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openLibrary } from '../../../origin/model/ort/ort-library.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
@@ -26,31 +26,38 @@ interface Arrival {
   readonly abortAfter: number | null;
 }
 
-/** A card draws all tokens of these. They end by number, token, text or time. */
-const plain: fc.Arbitrary<Submission> = fc
-  .record({
-    tenantId: fc.constantFrom('a', 'a', 'b'),
-    length: fc.integer({ min: 1, max: 40 }),
-    maxTokens: fc.integer({ min: 1, max: 2 * TOKENS }),
-    temperature: fc.constantFrom(0, 0.7, 1.5),
-    topK: fc.constantFrom(0, 0, 5),
-    frequencyPenalty: fc.constantFrom(0, 0, 0, 0.8),
-    seed: fc.nat(1000),
-    stop: fc.constantFrom<string[]>([], [], ['a'], ['e', '\n']),
-    choices: fc.constantFrom(1, 1, 2),
-    minTokens: fc.constantFrom(0, 0, 3),
-    topLogprobs: fc.constantFrom(null, 2),
-    maxGenerationMs: fc.constantFrom(undefined, undefined, 40),
-  })
-  .map(({ length, maxTokens, temperature, topK, frequencyPenalty, seed, ...fields }) =>
-    submission({
-      requestId: '',
-      ...fields,
-      maxGenerationMs: fields.maxGenerationMs,
-      prompts: [{ tokens: Int32Array.from({ length }, (_, at) => (at * 29 + seed) % VOCABULARY), maxTokens }],
-      sampling: { ...NEUTRAL, temperature, topK, frequencyPenalty, seed },
-    }),
-  );
+/**
+ * A card draws all tokens of these. They end by number, token, text or time.
+ * @param texts prompts of the same one begin with each other
+ */
+const plainOf = (texts: number): fc.Arbitrary<Submission> =>
+  fc
+    .record({
+      tenantId: fc.constantFrom('a', 'a', 'b'),
+      length: fc.integer({ min: 1, max: 40 }),
+      text: fc.nat(texts - 1),
+      maxTokens: fc.integer({ min: 1, max: 2 * TOKENS }),
+      temperature: fc.constantFrom(0, 0.7, 1.5),
+      topK: fc.constantFrom(0, 0, 5),
+      frequencyPenalty: fc.constantFrom(0, 0, 0, 0.8),
+      seed: fc.nat(1000),
+      stop: fc.constantFrom<string[]>([], [], ['a'], ['e', '\n']),
+      choices: fc.constantFrom(1, 1, 2),
+      minTokens: fc.constantFrom(0, 0, 3),
+      topLogprobs: fc.constantFrom(null, 2),
+      maxGenerationMs: fc.constantFrom(undefined, undefined, 40),
+    })
+    .map(({ length, text, maxTokens, temperature, topK, frequencyPenalty, seed, ...fields }) =>
+      submission({
+        requestId: '',
+        ...fields,
+        maxGenerationMs: fields.maxGenerationMs,
+        prompts: [
+          { tokens: Int32Array.from({ length }, (_, at) => (at * 29 + text) % VOCABULARY), maxTokens },
+        ],
+        sampling: { ...NEUTRAL, temperature, topK, frequencyPenalty, seed },
+      }),
+    );
 
 const any = anySubmission(TOKENS).map((fields): Submission => ({ ...fields, requestId: '' }));
 
@@ -86,7 +93,7 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
   let runner: ModelRunner;
   let fail: (error: number) => void;
   const kernel = new SimdKernel(2);
-  const runs = { begun: 0, all: 0 };
+  const runs = { begun: 0, all: 0, joining: 0, prompts: 0 };
 
   beforeAll(() => {
     model = syntheticEngine({ vocabulary: VOCABULARY, contextLength: 128 });
@@ -102,6 +109,14 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
     model.remove();
   });
 
+  function count({ firstSlot, rows, tokens, positions, joining = [] }: DecodeBatch): void {
+    runs.all++;
+    const isBegun = (_: unknown, row: number) =>
+      runner.hasBegun!({ slot: firstSlot + row, token: tokens[row]!, position: positions[row]! });
+    if (Array.from({ length: rows }).some(isBegun)) runs.begun++;
+    if (joining.length > 0) runs.joining++;
+  }
+
   /** @param ahead whether runs may begin early */
   function driverOf(ahead: boolean, stored = 0): Driver {
     const { tokenBytes, eosIds } = model.data;
@@ -109,9 +124,13 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
     const pool = new SamplerPool(kernel, VOCABULARY, threads, runner.sparse!.logits.rows);
     const used = changedRunner(runner, {
       decode: (batch) => {
-        if (ahead) runs.all++;
-        if (ahead && runner.hasBegun) runs.begun++;
+        if (ahead) count(batch);
         return runner.decode({ ...batch, continues: ahead && batch.continues });
+      },
+      beginPrefill: (chunks) => {
+        const begun = ahead ? runner.beginPrefill!(chunks) : null;
+        if (begun !== null) runs.prompts++;
+        return begun;
       },
     });
     const prefixStoreBytes = storeBytes(runner, stored);
@@ -156,21 +175,23 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
   };
 
   it.each([
-    ['that a card draws', plain, 16, 0.25],
-    ['of every kind', any, 12, 0],
+    ['that a card draws', plainOf(4), 32, 0.5],
+    ['of every kind', any, 24, 0],
   ] as const)(
     'gives requests %s the tokens, logprobs and usage of one that waits',
     { timeout: 600_000 },
     async (_, kinds, numRuns, share) => {
-      Object.assign(runs, { begun: 0, all: 0 });
+      Object.assign(runs, { begun: 0, all: 0, joining: 0, prompts: 0 });
       const property = fc.asyncProperty(workload(kinds), fc.constantFrom(0, 3, 1000), compare);
       await fc.assert(property, { numRuns, seed: 7 });
       expect(runs.begun).toBeGreaterThan(share * runs.all);
+      expect(runs.joining).toBeGreaterThan(0);
+      expect(runs.prompts).toBeGreaterThan(0);
     },
   );
 
   it('fails the requests of a run that fails with the one that has begun, and sends no token twice', async () => {
-    const arrivals = fc.sample(workload(plain), { seed: 5, numRuns: 12 });
+    const arrivals = fc.sample(workload(plainOf(1000)), { seed: 5, numRuns: 12 });
     let failed = 0;
     for (const [failAt, list] of arrivals.entries()) {
       const whole = await play(driverOf(false), list);

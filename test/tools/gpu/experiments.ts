@@ -202,7 +202,7 @@ async function earlyRuns(setting: Setting): Promise<Answer> {
   return await opened(setting, size, async (runner) => {
     if (!(runner instanceof GraphRunner)) return { fault: 'there are no graphs' };
     if (!runner.runsAhead) return { fault: runner.aheadFault ?? 'graphs were not captured' };
-    const answer: Record<string, number | string> = {};
+    const answer: Record<string, number | string> = { 'prompts behind a run': runner.promptFault ?? 'begin' };
     for (const rows of setting.batches) {
       const waiting = await engineSteps(setting, runner, rows, false);
       const early = await engineSteps(setting, runner, rows, true);

@@ -166,9 +166,8 @@ export const changedRunner = (runner: ModelRunner, changes: Partial<ModelRunner>
   shape: runner.shape,
   kvBytes: runner.kvBytes,
   sparse: runner.sparse ?? null,
-  get hasBegun() {
-    return runner.hasBegun ?? false;
-  },
+  hasBegun: (row) => runner.hasBegun?.(row) ?? false,
+  beginPrefill: (chunks) => runner.beginPrefill?.(chunks) ?? null,
   decode: (batch) => runner.decode(batch),
   prefill: (chunk, signal) => runner.prefill(chunk, signal),
   copy: (...args) => runner.copy(...args),

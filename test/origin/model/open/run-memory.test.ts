@@ -34,6 +34,8 @@ it('a run needs logits, activations, attention, one dequantized matrix and score
   const whole = 4096 * 64 * 2;
   const kept = 4096 * 4;
   const scored = 256 * 4096 * 16;
-  expect(runBytes(decoder, 8, 512, graph)).toBe(512 * perRow + 8 * kept + split + whole + scored);
-  expect(runBytes(decoder, 1000, 512, graph)).toBe(1000 * (perRow + kept) + split + whole + scored);
+  expect(runBytes(decoder, 8, 512, graph)).toBe(512 * perRow + (8 + 32) * kept + split + whole + scored);
+  expect(runBytes(decoder, 1000, 512, graph)).toBe(
+    1000 * perRow + (1000 + 32) * kept + split + whole + scored,
+  );
 });

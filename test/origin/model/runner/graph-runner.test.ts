@@ -30,7 +30,9 @@ function recording() {
       decodeOrdinary: decode('ordinary'),
       capture: () => {},
       settle: () => {},
+      release: () => {},
     },
+    prompts: { begin: () => null },
   };
   return { runner: new GraphRunner(parts as unknown as Parts), asked };
 }

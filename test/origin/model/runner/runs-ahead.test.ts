@@ -1,7 +1,8 @@
 import fc from 'fast-check';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type DrawRequest, NEUTRAL_DRAW } from '../../../../origin/model/device-draws.ts';
 import { openLibrary } from '../../../../origin/model/ort/ort-library.ts';
+import { OrtSession } from '../../../../origin/model/ort/ort-session.ts';
 import type { GraphRunner } from '../../../../origin/model/runner/graph-runner.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
 import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
@@ -17,11 +18,14 @@ const SLOTS = 4;
 const CONTEXT = 32;
 const VOCABULARY = 300;
 
+let driverFile: string | null = null;
+
 /** A driver and a runner on it. */
 function opened(isOrdered = true) {
   const directory = temporaryDirectory();
   writeSyntheticModel(directory, { contextLength: CONTEXT, vocabulary: VOCABULARY });
-  const { file } = buildFakeCudaDriver();
+  driverFile ??= buildFakeCudaDriver().file;
+  const file = driverFile;
   const library = openLibrary(file);
   const runner = lateRunner(directory, { slots: SLOTS, prefillChunk: 8 }, file, { isOrdered }) as GraphRunner;
   onTestFinished(() => runner.dispose());
@@ -49,38 +53,59 @@ function kvOf(runner: GraphRunner, slot: number, length: number): Uint8Array {
   return bytes;
 }
 
-function decode(runner: GraphRunner, texts: Texts, uniform: number, continues: boolean): void {
-  const rowOf = <T>(of: (text: number[] | null) => T) => texts.map(of);
+const rowOf = (text: readonly number[], slot: number) => ({
+  slot,
+  token: text.at(-1)!,
+  position: text.length - 1,
+});
+
+/**
+ * Adds a token to each text; if a run has begun, to those of it, and the others join the next one.
+ * @param chosen slots of the texts that get one, whatever has begun
+ * @returns these slots
+ */
+function decode(runner: GraphRunner, texts: Texts, continues: boolean, chosen?: ReadonlySet<number>) {
+  const slots = [...texts.keys()].filter((slot) => texts[slot] !== null);
+  const begun = slots.filter((slot) => runner.hasBegun(rowOf(texts[slot]!, slot)));
+  const asked = chosen ?? new Set(begun.length > 0 ? begun : slots);
+  const rows = texts.map((text, slot) => (asked.has(slot) ? text : null));
+  const ofRows = <T>(of: (text: number[] | null) => T) => rows.map(of);
   const logits = runner.decode({
     firstSlot: 0,
     rows: SLOTS,
-    tokens: Int32Array.from(rowOf((text) => text?.at(-1) ?? 0)),
-    positions: Int32Array.from(rowOf((text) => (text === null ? CONTEXT - 1 : text.length - 1))),
-    idle: Uint8Array.from(rowOf((text) => Number(text === null))),
-    draws: rowOf((text) => text && drawOf((uniform + text.length / 10) % 1)),
+    tokens: Int32Array.from(ofRows((text) => text?.at(-1) ?? 0)),
+    // The runner knows better where an idle row may write.
+    positions: Int32Array.from(ofRows((text) => (text === null ? 0 : text.length - 1))),
+    idle: Uint8Array.from(ofRows((text) => Number(text === null))),
+    draws: ofRows((text) => text && drawOf((text.length * 0.37) % 1)),
     continues,
+    joining: slots.filter((slot) => !asked.has(slot)).map((slot) => rowOf(texts[slot]!, slot)),
   });
-  for (const [row, text] of texts.entries()) {
+  for (const [row, text] of rows.entries()) {
     const drawn = runner.sparse!.draws!.drawn(logits.subarray(row * VOCABULARY, (row + 1) * VOCABULARY));
     text?.push(drawn!.id);
   }
+  return asked;
 }
 
-async function prefill(runner: GraphRunner, slot: number, tokens: readonly number[]): Promise<void> {
-  const chunk = { slot, start: 0, tokens: Int32Array.from(tokens), logitsAt: new Int32Array() };
-  await runner.prefill(chunk, new AbortController().signal);
-}
+const chunkOf = (slot: number, tokens: readonly number[]) => ({
+  slot,
+  start: 0,
+  tokens: Int32Array.from(tokens),
+  logitsAt: Int32Array.of(tokens.length - 1),
+});
+
+const prefill = (runner: GraphRunner, slot: number, tokens: readonly number[]) =>
+  runner.prefill(chunkOf(slot, tokens), new AbortController().signal);
+
+const bitsOf = (logits: Float32Array) =>
+  Buffer.from(Uint8Array.from(new Uint8Array(logits.slice().buffer))).toString('hex');
 
 const slot = fc.nat(SLOTS - 1);
 const operation = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      kind: fc.constant('decode'),
-      uniform: fc.double({ min: 0, max: 0.99, noNaN: true }),
-    }),
-  },
+  { weight: 8, arbitrary: fc.record({ kind: fc.constant('decode') }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('prefill'), slot, token: fc.nat(VOCABULARY - 1) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('join'), slot, token: fc.nat(VOCABULARY - 1) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('end'), slot }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('copy'), slot, to: slot }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('replace'), slot, token: fc.nat(VOCABULARY - 1) }) },
@@ -89,11 +114,27 @@ const operation = fc.oneof(
 );
 type Operation = typeof operation extends fc.Arbitrary<infer O> ? O : never;
 
-/** Performs operations on a runner. Returns all texts and KV that came of it, and the runs that it took. */
-async function perform(runner: GraphRunner, operations: readonly Operation[], continues: boolean) {
+/**
+ * Performs operations on a runner.
+ * @param steps the slots of each decode step, of a runner that begins runs early; absent = this one does
+ * @returns all texts, KV and logits of prompts that came of it, and how many runs began early
+ */
+async function perform(
+  runner: GraphRunner,
+  operations: readonly Operation[],
+  steps?: readonly ReadonlySet<number>[],
+) {
   let texts: Texts = Array.from({ length: SLOTS }, () => null);
   const seen: unknown[] = [];
+  const made: ReadonlySet<number>[] = [];
   let taken = 0;
+  let joined = 0;
+  const step = () => {
+    texts = texts.map((row) => (row !== null && row.length < CONTEXT - 1 ? row : null));
+    if (texts.every((row) => row === null)) return;
+    taken += Number(texts.some((row, at) => row !== null && runner.hasBegun(rowOf(row, at))));
+    made.push(decode(runner, texts, steps === undefined, steps?.[made.length]));
+  };
   const note = (at: number) => {
     const text = texts[at];
     if (text) seen.push([[...text], Buffer.from(kvOf(runner, at, text.length - 1)).toString('hex')]);
@@ -101,14 +142,17 @@ async function perform(runner: GraphRunner, operations: readonly Operation[], co
   for (const operation of operations) {
     const at = 'slot' in operation ? operation.slot : 0;
     const text = texts[at] ?? null;
-    if (operation.kind === 'decode' && 'uniform' in operation) {
-      texts = texts.map((row) => (row !== null && row.length < CONTEXT - 1 ? row : null));
-      if (texts.every((row) => row === null)) continue;
-      taken += Number(runner.hasBegun);
-      decode(runner, texts, operation.uniform, continues);
-    } else if (operation.kind === 'prefill' && 'token' in operation) {
+    if (operation.kind === 'decode') step();
+    else if ((operation.kind === 'prefill' || operation.kind === 'join') && 'token' in operation) {
       const tokens = [3, 1, 4, 1, 5, operation.token];
-      await prefill(runner, at, tokens.slice(0, -1));
+      texts[at] = null;
+      const prompt = tokens.slice(0, -1);
+      const isBehind = operation.kind === 'join' && steps === undefined;
+      const begun = isBehind ? runner.beginPrefill([chunkOf(at, prompt)]) : null;
+      joined += Number(begun !== null);
+      const logits = begun === null ? bitsOf(await prefill(runner, at, prompt)) : null;
+      if (operation.kind === 'join') step();
+      seen.push(logits ?? bitsOf(begun!.finish()));
       texts[at] = tokens;
     } else if (operation.kind === 'end') {
       note(at);
@@ -124,39 +168,109 @@ async function perform(runner: GraphRunner, operations: readonly Operation[], co
     } else if (operation.kind === 'read') note(at);
   }
   for (let at = 0; at < SLOTS; at++) note(at);
-  return { seen, taken };
+  return { seen, made, taken, joined };
 }
 
 describe.runIf(hasCompiler)('runs that begin before the last tokens are read', () => {
   it('give the tokens and the KV of runs in turn, whatever comes between', { timeout: 120_000 }, async () => {
     const { runner } = opened();
     expect([runner.aheadFault, runner.runsAhead]).toEqual([null, true]);
-    let taken = 0;
+    const counts = { taken: 0, joined: 0 };
     const property = fc.asyncProperty(fc.array(operation, { minLength: 10, maxLength: 40 }), async (all) => {
-      const begun = await perform(runner, all, true);
-      taken += begun.taken;
-      expect(begun.seen).toEqual((await perform(runner, all, false)).seen);
+      const begun = await perform(runner, all);
+      counts.taken += begun.taken;
+      counts.joined += begun.joined;
+      expect(begun.seen).toEqual((await perform(runner, all, begun.made)).seen);
     });
     await fc.assert(property, { numRuns: 60, seed: 11 });
-    expect(taken).toBeGreaterThan(100);
+    expect(counts.taken).toBeGreaterThan(300);
+    expect(counts.joined).toBeGreaterThan(100);
   });
 
-  it('end before KV is written, copied or read, so that no slot is used while one writes to it', async () => {
+  it('end before KV changes or a prompt uses their memory, and keep all rows but those of changed slots', async () => {
     const { runner, queued } = opened();
     const uses = {
       prefill: () => prefill(runner, 3, [1, 2]),
       copy: () => runner.copy(0, 3, 4),
       write: () => runner.kvBytes.write(3, 0, [new Uint8Array(runner.kvBytes.positionBytes)]),
-      read: () => void kvOf(runner, 0, 4),
       dispose: () => runner.dispose(),
     };
     for (const use of Object.values(uses)) {
+      const texts = [[1, 2, 3, 4, 5], null, null, [9, 8]];
       await prefill(runner, 0, [1, 2, 3, 4]);
-      decode(runner, [[1, 2, 3, 4, 5], null, null, null], 0.5, true);
-      expect([runner.hasBegun, queued()]).toEqual([true, 1]);
+      await prefill(runner, 3, [9]);
+      decode(runner, texts, true);
+      const has = () => [0, 3].map((slot) => runner.hasBegun(rowOf(texts[slot]!, slot)));
+      expect([has(), queued()]).toEqual([[true, true], 1]);
       await use();
-      expect([runner.hasBegun, queued()]).toEqual([false, 0]);
+      expect(queued()).toBe(0);
+      expect(has()[0]).toBe(true);
+      if (use !== uses.dispose) expect(has()[1]).toBe(false);
     }
+  });
+
+  it('keep no session after the runner, even if the card fails while it is waited for', async () => {
+    const { runner, fail } = opened();
+    const text = [1, 2, 3];
+    await prefill(runner, 0, [1, 2]);
+    decode(runner, [text, null, null, null], true);
+    const dispose = vi.spyOn(OrtSession.prototype, 'dispose');
+    onTestFinished(() => dispose.mockRestore());
+    fail(700);
+    expect(() => runner.dispose()).toThrow('cuStreamSynchronize');
+    fail(0);
+    // The decoder's, and two that score prompts.
+    expect(dispose).toHaveBeenCalledTimes(3);
+  });
+
+  it('are lost if a sampler needs the logits that they have overwritten', async () => {
+    const { runner } = opened();
+    const text = [1, 2, 3];
+    await prefill(runner, 0, [1, 2]);
+    const [tokens, positions] = [Int32Array.of(3), Int32Array.of(2)];
+    const batch = { firstSlot: 0, rows: 1, tokens, positions };
+    const whole = bitsOf(runner.decode(batch).subarray(0, VOCABULARY));
+    const row = runner.decode({ ...batch, draws: [drawOf(0.5)], continues: true }).subarray(0, VOCABULARY);
+    text.push(runner.sparse!.draws!.drawn(row)!.id);
+    expect(runner.hasBegun(rowOf(text, 0))).toBe(true);
+    runner.sparse!.complete(row);
+    expect([bitsOf(row), runner.hasBegun(rowOf(text, 0))]).toEqual([whole, false]);
+  });
+
+  it('have the rows that join them', async () => {
+    const { runner } = opened();
+    const texts: Texts = [[1, 2, 3], null, null, null];
+    await prefill(runner, 0, [1, 2]);
+    decode(runner, texts, true);
+    await prefill(runner, 3, [5, 6]);
+    texts[3] = [5, 6, 7];
+    expect(decode(runner, texts, true)).toEqual(new Set([0]));
+    expect(decode(runner, texts, true)).toEqual(new Set([0, 3]));
+  });
+
+  it('do not delay reads of KV, which they do not touch', async () => {
+    const { runner, queued } = opened();
+    const text = [1, 2, 3, 4, 5];
+    await prefill(runner, 0, text.slice(0, -1));
+    const before = kvOf(runner, 0, 4);
+    decode(runner, [text, null, null, null], true);
+    expect(kvOf(runner, 0, 4)).toEqual(before);
+    expect([queued(), runner.hasBegun(rowOf(text, 0))]).toEqual([1, true]);
+    expect(runner.beginPrefill([chunkOf(1, [1, 2])])).not.toBe(null);
+    kvOf(runner, 1, 2);
+    expect(queued()).toBe(0);
+  });
+
+  it('do not count for a new text in a slot, even if it has the same token at the same position', async () => {
+    const { runner } = opened();
+    const texts: Texts = [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1], null, null];
+    for (const at of [0, 1]) await prefill(runner, at, texts[at]!.slice(0, -1));
+    decode(runner, texts, true);
+    const row = rowOf(texts[1]!, 1);
+    expect(runner.hasBegun(row)).toBe(true);
+    runner.beginPrefill([chunkOf(1, Array(row.position).fill(7))])!.finish();
+    expect(runner.hasBegun(row)).toBe(false);
+    expect(runner.hasBegun(rowOf(texts[0]!, 0))).toBe(true);
   });
 
   it('are given up at the start if the card draws before the logits are there', async () => {
@@ -166,22 +280,28 @@ describe.runIf(hasCompiler)('runs that begin before the last tokens are read', (
       false,
       null,
     ]);
-    await prefill(runner, 0, [1, 2, 3, 4]);
-    decode(runner, [[1, 2, 3, 4, 5], null, null, null], 0.5, true);
-    expect(runner.hasBegun).toBe(false);
+    const text = [1, 2, 3, 4, 5];
+    await prefill(runner, 0, text.slice(0, -1));
+    decode(runner, [text, null, null, null], true);
+    expect(runner.hasBegun(rowOf(text, 0))).toBe(false);
+    expect(runner.beginPrefill([chunkOf(1, [1, 2])])).toBe(null);
   });
 
-  it('are lost with the run before them if that fails', async () => {
+  it('are lost with the run before them if that fails, and a prompt behind them is computed again', async () => {
     const { runner, fail } = opened();
     const text = [1, 2, 3, 4, 5];
     await prefill(runner, 0, text.slice(0, -1));
-    decode(runner, [text, null, null, null], 0.5, true);
-    expect(runner.hasBegun).toBe(true);
+    decode(runner, [text, null, null, null], true);
+    const row = rowOf(text, 0);
+    const begun = runner.beginPrefill([chunkOf(1, [1, 2, 3])])!;
     fail(700);
-    expect(() => decode(runner, [text, null, null, null], 0.5, true)).toThrow('cuEventSynchronize');
-    expect(runner.hasBegun).toBe(false);
+    expect(() => decode(runner, [text, null, null, null], true)).toThrow('cuEventSynchronize');
+    expect(() => begun.finish()).toThrow('cuEventSynchronize');
+    expect(runner.hasBegun(row)).toBe(false);
     fail(0);
-    decode(runner, [text, null, null, null], 0.5, true);
+    const logits = bitsOf(await prefill(runner, 1, [1, 2, 3]));
+    expect(bitsOf(runner.beginPrefill([chunkOf(2, [1, 2, 3])])!.finish())).toBe(logits);
+    decode(runner, [text, null, null, null], true);
     expect(text).toHaveLength(7);
   });
 });
