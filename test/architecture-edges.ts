@@ -9,8 +9,8 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     origin/config origin/http origin/model/ort origin/process origin/request origin/serving shared
   `),
   'origin/cli': words(`
-    origin origin/config origin/cuda origin/http origin/hub origin/hub/build origin/hub/check
-    origin/hub/fetch origin/model/config origin/model/device origin/process origin/serving
+    origin origin/config origin/cuda origin/http origin/hub origin/hub/check
+    origin/hub/fetch origin/hub/prepare origin/model/config origin/model/device origin/process origin/serving
     origin/terminal shared worker/env worker/site/build worker/upstreams
   `),
   'origin/compiler': words(`
@@ -72,11 +72,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   `),
   'origin/http': words('origin/engine origin/engine/kv origin/process origin/request origin/serving shared'),
   'origin/hub': words(`
-    origin/config origin/hub/build origin/hub/check origin/hub/fetch origin/model/config origin/terminal
-  `),
-  'origin/hub/build': words(`
-    origin/config origin/export origin/export/checkpoint origin/export/families origin/export/graph
-    origin/hub/fetch origin/model/config origin/model/open origin/terminal origin/tokenizer
+    origin/config origin/hub/check origin/hub/fetch origin/hub/prepare origin/model/config origin/terminal
   `),
   'origin/hub/check': words(`
     origin/config origin/engine/scheduling origin/hub/fetch origin/infill origin/model origin/model/config
@@ -84,6 +80,10 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   `),
   'origin/hub/fetch': words(`
     origin/config origin/export/checkpoint origin/export/graph origin/model/config origin/terminal shared
+  `),
+  'origin/hub/prepare': words(`
+    origin/config origin/export origin/export/checkpoint origin/export/families origin/export/graph
+    origin/hub/fetch origin/model/config origin/model/open origin/terminal origin/tokenizer
   `),
   'origin/images': words('origin/engine origin/model/config origin/process shared'),
   'origin/infill': words('origin/tokenizer'),

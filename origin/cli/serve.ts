@@ -4,8 +4,8 @@ import {
   type BuildOptions,
   prepareForCommand,
   withBuildOptions,
-} from '@continuo/origin/hub/build/build-command.ts';
-import type { PreparedModel } from '@continuo/origin/hub/build/prepare-model.ts';
+} from '@continuo/origin/hub/prepare/build-command.ts';
+import type { PreparedModel } from '@continuo/origin/hub/prepare/prepare-model.ts';
 import { withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Command } from 'commander';
 import type { CliContext } from './session.ts';

@@ -8,7 +8,6 @@ import { withExamples } from '../terminal/program.ts';
 import { byteSize, createProgress, type ProgressDisplay } from '../terminal/progress.ts';
 import { createResults, type Results } from '../terminal/tables.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import { addBuildCommand } from './build/build-command.ts';
 import type { ModelCheck } from './check/check.ts';
 import { cachedModels, removeCached } from './fetch/cache.ts';
 import { commandConnection, throughProxy } from './fetch/command-connection.ts';
@@ -18,6 +17,7 @@ import { type HubSettings, readHubSettings } from './fetch/hub-settings.ts';
 import { DEFAULT_REVISION, nameOrOption, readRepositoryName, requireRevision } from './fetch/names.ts';
 import { type PulledModel, pull } from './fetch/pull.ts';
 import { linkTo } from './fetch/snapshot.ts';
+import { addBuildCommand } from './prepare/build-command.ts';
 
 /** The commands that fetch and check models. They need no server. */
 

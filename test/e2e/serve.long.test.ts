@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { weightsFiles } from '../origin/hub/build/weights-repository.ts';
 import { COMMIT, FakeHub } from '../origin/hub/fetch/fake-hub.ts';
+import { weightsFiles } from '../origin/hub/prepare/weights-repository.ts';
 import { exitOf, launch, startSystem } from '../support/system.ts';
 
 const MAIN = path.resolve(import.meta.dirname, '../../origin/cli/main.ts');

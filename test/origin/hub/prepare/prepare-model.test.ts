@@ -11,14 +11,14 @@ import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { repositoryPaths } from '../../../../origin/hub/fetch/cache.ts';
+import { HubClient } from '../../../../origin/hub/fetch/hub-client.ts';
+import { HubError } from '../../../../origin/hub/fetch/hub-error.ts';
 import {
   type PrepareContext,
   type PrepareRequest,
   prepareModel,
-} from '../../../../origin/hub/build/prepare-model.ts';
-import { repositoryPaths } from '../../../../origin/hub/fetch/cache.ts';
-import { HubClient } from '../../../../origin/hub/fetch/hub-client.ts';
-import { HubError } from '../../../../origin/hub/fetch/hub-error.ts';
+} from '../../../../origin/hub/prepare/prepare-model.ts';
 import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { readProvenance } from '../../../../origin/model/config/provenance.ts';
 import { ElementType, readGraph } from '../../../../origin/model/onnx/onnx-graph.ts';

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { calibrateKv } from '../../../../origin/hub/build/calibrate-kv.ts';
+import { calibrateKv } from '../../../../origin/hub/prepare/calibrate-kv.ts';
 import { withQuantizedKv } from '../../../../origin/model/onnx/quantized-kv.ts';
 import { openModel, planModel } from '../../../../origin/model/open/open-model.ts';
 import { quantizeKv } from '../../../../origin/model/open/quantize-kv.ts';
