@@ -13,7 +13,7 @@ interface Search<T> {
   readonly textsOf: (row: T) => readonly string[];
   /** What the search finds a row by. */
   readonly hint: string;
-  /** Said if there are no rows, and if none is matching. */
+  /** Said if there are no rows, and if none matches. */
   readonly empty: readonly [none: string, notFound: string];
 }
 
