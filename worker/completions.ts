@@ -149,7 +149,8 @@ function refuseKeyForStream(request: Request, { response }: ParsedCompletion): v
   throw new ApiError('conflicting_parameters', message, { param: IDEMPOTENCY_HEADER });
 }
 
-const common = {
+/** What operations that generate or score have in common. */
+export const GENERATION = {
   scope: 'completions',
   errors: COMPLETION,
   responseHeaders: COMPLETION_HEADERS,
@@ -159,7 +160,7 @@ const common = {
 
 const completion = (path: string, id: string, summary: string): Operation =>
   operation('POST', path, {
-    ...common,
+    ...GENERATION,
     id,
     summary,
     ownBody: documentedCompletionRequest,
@@ -187,7 +188,7 @@ export const COMPLETION_OPERATIONS: readonly Operation[] = [
   }),
   // llama.cpp's own API. Its alias /completions is the address of OpenAI clients with a wrong base URL.
   operation('POST', '/completion', {
-    ...common,
+    ...GENERATION,
     id: 'createNativeCompletion',
     summary: "Complete a text; request and response as in llama.cpp's own API.",
     ownBody: nativeRequest,
@@ -196,7 +197,7 @@ export const COMPLETION_OPERATIONS: readonly Operation[] = [
     run: (input, context) => completeNative(input, context, parseNative, nativeRequest),
   }),
   operation('POST', '/infill', {
-    ...common,
+    ...GENERATION,
     id: 'createNativeInfill',
     summary: "Fill in a text; request and response as in llama.cpp's own API.",
     ownBody: infillRequest,

@@ -7,13 +7,12 @@ import {
 } from '@continuo/shared/label-scores.ts';
 import { scoreRequest } from '@continuo/shared/score.ts';
 import type * as z from 'zod';
-import { generate, type ReadBody } from './completions.ts';
+import { GENERATION, generate, type ReadBody } from './completions.ts';
 import type { ParsedCompletion } from './dialects/parsed-completion.ts';
 import type { RequestBounds } from './dialects/request.ts';
 import { type ChooseFormat, plainResponse } from './generation/plain-response.ts';
 import { BODY_HEADERS } from './http/headers.ts';
 import { type Operation, operation } from './operations/operation.ts';
-import { COMPLETION } from './operations/operation-errors.ts';
 import { type LabelStyle, labelFormat, parseLabels } from './score/label-scores.ts';
 import { likelihoodFormat } from './score/likelihoods.ts';
 import { parseLikelihoods } from './score/parsed-score.ts';
@@ -39,13 +38,7 @@ const plain = (parsed: ParsedCompletion, schema: z.ZodObject, format: ChooseForm
   respond: (generation, context) => plainResponse(generation, context, format),
 });
 
-const common = {
-  scope: 'completions',
-  errors: COMPLETION,
-  responseHeaders: BODY_HEADERS,
-  isLimited: true,
-  isRepeatable: true,
-} as const;
+const common = { ...GENERATION, responseHeaders: BODY_HEADERS };
 
 export const SCORING_OPERATIONS: readonly Operation[] = [
   operation('POST', '/v1/score', {

@@ -46,7 +46,7 @@ export class LimiterStorage {
   /**
    * Reads what is stored.
    * @param requestsAt time in Unix milliseconds under which single requests are stored; null = they are not
-   * @param known number of the last record that an older release has ended
+   * @param stored number of the last record that an older release has ended
    */
   constructor(sql: SqlStorage, ledger: TenantLedger, requestsAt: () => number | null, stored = 0) {
     this.#ledger = ledger;
