@@ -1,3 +1,4 @@
+import { Bar } from '../../controls/bar.tsx';
 import { Pairs } from '../../controls/pairs.tsx';
 import { useOwnKey } from '../account.ts';
 import type { LimitAlert, LimitHolder, OwnKey } from '../api-objects.ts';
@@ -15,7 +16,6 @@ import {
 } from '../formats.ts';
 import { type Resource, useServerNow } from '../resource.ts';
 import { Empty } from '../states.tsx';
-import { LimitBar } from './limit-bar.tsx';
 
 /** What the key and its account may use, and what is left of it. */
 export function OverviewSection({ ownKey: { at } }: { readonly ownKey: Resource<OwnKey> }) {
@@ -62,8 +62,9 @@ function Facts({ ownKey, now }: { readonly ownKey: OwnKey; readonly now: number 
   );
 }
 
-/** Whether the server counts what is used of a limit, beside its own names also for soft limits. */
-const isCounted = (limit: string, { used }: LimitHolder): boolean => limit.replace('soft_', '') in used;
+/** A soft limit counts what its hard one counts, and is left out of what is left. */
+const countedAs = (limit: string): string => limit.replace('soft_', '');
+const isCounted = (limit: string, { used }: LimitHolder): boolean => countedAs(limit) in used;
 
 /** Limits of days and months. Soft ones are shown if there are any. */
 function Counted({ ownKey, now }: { readonly ownKey: OwnKey; readonly now: number }) {
@@ -86,6 +87,40 @@ function Counted({ ownKey, now }: { readonly ownKey: OwnKey; readonly now: numbe
           </div>
         </section>
       ))}
+    </div>
+  );
+}
+
+interface LimitBarProps {
+  readonly of: LimitHolder;
+  /** Name of a limit of a day or month. */
+  readonly limit: string;
+  /** Whose limit it is, for screen readers. */
+  readonly owner: string;
+}
+
+/** What is used of a limit, as a bar and in numbers. Without a limit, only what is used. */
+function LimitBar({ of: { limits, used, left }, limit, owner }: LimitBarProps) {
+  const most = limits[limit] ?? null;
+  const spent = used[countedAs(limit)] ?? 0;
+  const shown = (value: number) => amount(limit, value);
+  if (most === null) return <span class="quiet">{shown(spent)} used, no limit</span>;
+  const rest = left[limit] ?? Math.max(0, most - spent);
+  return (
+    <div class={`limit-bar ${rest === 0 ? 'full' : ''}`}>
+      <Bar
+        role="meter"
+        label={`${limitName(limit)} of ${owner}`}
+        value={Math.min(spent, most)}
+        max={most}
+        text={`${shown(spent)} of ${shown(most)} used`}
+      />
+      <span>
+        <strong>{shown(rest)} left</strong>{' '}
+        <span class="quiet">
+          {shown(spent)} of {shown(most)} used
+        </span>
+      </span>
     </div>
   );
 }
