@@ -1,8 +1,9 @@
 import { type Signal, useSignal } from '@preact/signals';
+import type { VNode } from 'preact';
 import { useId, useMemo, useRef } from 'preact/hooks';
 import type { PromptToken } from '../api/completion-stream.ts';
 import type { TokenizedText } from '../api/whole-choices.ts';
-import { useSession } from '../store/session.ts';
+import { type TokenDisplay, useSession } from '../store/session.ts';
 import { AlternativesPopover, type Choose } from './alternatives.tsx';
 import { leadOf, type PlacedTokens, TokenPlacer } from './placed-tokens.ts';
 import { jointLogprob, tintClass } from './probability.ts';
@@ -48,6 +49,8 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
   const hovered = useSignal<PlacedTokens | null>(null);
   const id = useId();
   const placed = useMemo(() => placedTokens(content), [content]);
+  /** Preact passes over an option that is the same object: a text that grows costs what is new. */
+  const kept = useRef(new Map<number, KeptOption>());
   const { tint, whiteSpace } = display.value;
   if (placed.length === 0)
     return (
@@ -80,38 +83,31 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
         onKeyDown={press}
       >
         {placed.map((place) => {
-          const { from, to, tokens } = place;
-          const logprob = jointLogprob(tokens);
-          const text = content.text.slice(from, to);
-          const selected = from === cursor.value?.from;
-          const classes = [
-            tint === 'none' ? 'token' : tintClass(logprob),
-            ...(from === shown?.from ? ['selected'] : []),
-            ...(tokens.some(isMarked) ? ['marked'] : []),
-          ];
-          const lead = leadOf(text);
-          return (
-            // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus and names the active token.
-            // biome-ignore lint/a11y/useKeyWithClickEvents: the list handles the keys.
-            <span
+          const { from, tokens } = place;
+          const look = {
+            isSelected: from === cursor.value?.from,
+            isShown: from === shown?.from,
+            isMarked: tokens.some(isMarked),
+            tint,
+            whiteSpace,
+          };
+          const before = kept.current.get(from);
+          const signs = [place.to, ...Object.values(look)].join();
+          if (before?.signs === signs && before.tokens.every((token, at) => token === tokens[at]))
+            return before.option;
+          const option = (
+            <Option
               key={from}
               id={`${id}-${from}`}
-              role="option"
-              aria-selected={selected}
-              aria-label={spoken({ name: text, logprob })}
-              onPointerEnter={() => {
-                hovered.value = place;
-              }}
-              onClick={() => {
-                cursor.value = selected ? null : place;
-              }}
-            >
-              <TokenName name={text.slice(0, lead)} whiteSpace={whiteSpace} />
-              <span class={classes.join(' ')}>
-                <TokenName name={text.slice(lead)} whiteSpace={whiteSpace} />
-              </span>
-            </span>
+              text={content.text.slice(from, place.to)}
+              logprob={jointLogprob(tokens)}
+              look={look}
+              onPointerEnter={() => (hovered.value = place)}
+              onClick={() => (cursor.value = look.isSelected ? null : place)}
+            />
           );
+          kept.current.set(from, { signs, tokens, option });
+          return option;
         })}
       </span>
       {shown && anchor && (
@@ -121,6 +117,48 @@ export function TokenList({ content, label, cursor, isMarked = () => false, onCh
           {...(onChoose && { onChoose: (choice) => onChoose(shown, choice) })}
         />
       )}
+    </span>
+  );
+}
+
+interface KeptOption {
+  readonly signs: string;
+  readonly tokens: readonly PromptToken[];
+  readonly option: VNode;
+}
+
+interface OptionProps {
+  readonly id: string;
+  readonly text: string;
+  readonly logprob: number | null;
+  readonly look: {
+    readonly isSelected: boolean;
+    readonly isShown: boolean;
+    readonly isMarked: boolean;
+    readonly tint: TokenDisplay['tint'];
+    readonly whiteSpace: boolean;
+  };
+  readonly onPointerEnter: () => void;
+  readonly onClick: () => void;
+}
+
+function Option({ id, text, logprob, look, ...events }: OptionProps) {
+  const { isSelected, isShown, isMarked, tint, whiteSpace } = look;
+  const tinted = tint === 'none' ? 'token' : tintClass(logprob);
+  const lead = leadOf(text);
+  return (
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus and names the active token.
+    <span
+      id={id}
+      role="option"
+      aria-selected={isSelected}
+      aria-label={spoken({ name: text, logprob })}
+      {...events}
+    >
+      <TokenName name={text.slice(0, lead)} whiteSpace={whiteSpace} />
+      <span class={`${tinted} ${isShown ? 'selected' : ''} ${isMarked ? 'marked' : ''}`}>
+        <TokenName name={text.slice(lead)} whiteSpace={whiteSpace} />
+      </span>
     </span>
   );
 }
