@@ -1,7 +1,12 @@
 import path from 'node:path';
 import { SAFETENSORS, SAFETENSORS_INDEX } from '@continuo/export/checkpoint/safetensors.ts';
 import { words } from '@continuo/shared/field-names.ts';
-import { PRECISION_SUFFIXES, PRECISIONS, type Precision } from '../../model/config/model-files.ts';
+import {
+  DECODER_STEMS,
+  PRECISION_SUFFIXES,
+  PRECISIONS,
+  type Precision,
+} from '../../model/config/model-files.ts';
 import { HubError } from './hub-error.ts';
 import { missingWeights } from './missing-weights.ts';
 
@@ -36,11 +41,9 @@ const PREFERENCE = words(`
   default safetensors q4f16 q4 fp16 fp32 q8 Q8_0 Q6_K Q5_K_M Q4_K_M Q4_0 MXFP4 F16 BF16
 `);
 
-/** Decoders in one graph, in the order in which the origin looks for them. */
-const DECODERS = ['model', 'decoder_model_merged'];
 const VISION = ['embed_tokens', 'vision_encoder'];
 const GRAPH = new RegExp(
-  `^(${[...DECODERS, ...VISION].join('|')})(${[...PRECISION_BY_SUFFIX.keys()].join('|')})\\.onnx$`,
+  `^(${[...DECODER_STEMS, ...VISION].join('|')})(${[...PRECISION_BY_SUFFIX.keys()].join('|')})\\.onnx$`,
 );
 
 /** A GGUF file without the number of its part. Files for images and importance matrices are no models. */
@@ -151,7 +154,7 @@ function precisionVariants(members: readonly string[], jsons: readonly string[])
   return [...PRECISION_BY_SUFFIX].flatMap(([suffix, name]) => {
     const graphOf = (role: string, wanted: string) =>
       graphs.find((graph) => graph.role === role && graph.suffix === wanted)?.file;
-    const decoder = DECODERS.map((role) => graphOf(role, suffix)).find((file) => file !== undefined);
+    const decoder = DECODER_STEMS.map((role) => graphOf(role, suffix)).find((file) => file !== undefined);
     if (decoder === undefined) return [];
     const vision = VISION.map((role) => graphOf(role, suffix) ?? graphOf(role, ''));
     const chosen = [decoder, ...vision].filter((file) => file !== undefined);

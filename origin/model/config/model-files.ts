@@ -25,7 +25,8 @@ export const PRECISION_SUFFIXES: Readonly<Record<Precision, readonly string[]>> 
   uint8: ['_uint8'],
 };
 const FOLDERS = ['', 'onnx'];
-const STEMS = ['model', 'decoder_model_merged'];
+/** Names of decoders in one graph, in the order in which they are looked for. */
+export const DECODER_STEMS: readonly string[] = ['model', 'decoder_model_merged'];
 
 interface DecoderFile {
   /** Path of the graph inside the model directory, such as `onnx/model_q4.onnx`. */
@@ -66,7 +67,7 @@ function builderDecoder(directory: string, file: string, names: DecoderNames): D
 }
 
 function candidates(precision: Precision): string[] {
-  return STEMS.flatMap((stem) =>
+  return DECODER_STEMS.flatMap((stem) =>
     FOLDERS.flatMap((folder) =>
       PRECISION_SUFFIXES[precision].map((suffix) => posix.join(folder, `${stem}${suffix}.onnx`)),
     ),
