@@ -10,12 +10,13 @@ import type { OrtDeviceMemory } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import type { SparseLogits } from '../sparse-logits.ts';
 import { totalLengthOf } from './batch-inputs.ts';
+import { type AskedRows, BroughtRows } from './brought-rows.ts';
 import { aheadFault } from './check-ahead.ts';
 import { drawFault } from './check-draws.ts';
 import { sparseFault } from './check-sparse.ts';
 import { DecodeInputs } from './decode-inputs.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
-import { DeviceLogits, type DeviceLogitsOptions } from './device-logits.ts';
+import type { DeviceLogits, DeviceLogitsOptions } from './device-logits.ts';
 import { EarlyRuns } from './early-runs.ts';
 import type { KvLayout } from './kv-cache.ts';
 
@@ -25,9 +26,6 @@ const ROWS = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 const RUNS_TO_CAPTURE = 3;
 /** Bindings of ordinary runs that are kept; each costs a few kilobytes of main memory. */
 const MAX_RANGES = 64;
-
-/** How the rows come from which the device does not draw. */
-type Brought = 'whole' | 'sparse' | 'none';
 
 interface DecodeGraphsOptions {
   readonly session: OrtSession;
@@ -62,8 +60,7 @@ export class DecodeGraphs {
   readonly #options: DecodeGraphsOptions;
   readonly #inputs: DecodeInputs;
   readonly #logits: Pointer;
-  #sparse: DeviceLogits | null = null;
-  #sparseFault: string | null = null;
+  readonly #rows: BroughtRows;
   readonly #early: EarlyRuns;
   #aheadFault: string | null;
   /** Graphs by number of rows, ascending. */
@@ -77,9 +74,11 @@ export class DecodeGraphs {
     this.#options = options;
     this.#inputs = new DecodeInputs(memory, copies, slots);
     this.#logits = memory.allocate(4 * slots * decoder.vocabularySize);
-    this.#openSparse();
+    const bringBack = () => this.#early.repeat();
+    const inputs = this.#inputs;
+    this.#rows = new BroughtRows({ ...options, inputs, device: this.#logits, bringBack });
     const run = (rows: number, waits: boolean) => this.#runGraph(rows, waits);
-    this.#early = new EarlyRuns({ copies, inputs: this.#inputs, layout, run });
+    this.#early = new EarlyRuns({ copies, inputs, layout, run });
     this.#aheadFault = options.sharesStream ? null : 'runs have a stream of their own';
     try {
       for (const rows of new Set([...ROWS.filter((rows) => rows < slots), slots])) {
@@ -96,17 +95,17 @@ export class DecodeGraphs {
 
   /** Null if runs bring whole rows only. */
   get sparse(): SparseRows | null {
-    return this.#sparse;
+    return this.#rows.sparse;
   }
 
   /** Why runs bring whole rows only; null if that is not so. */
   get sparseFault(): string | null {
-    return this.#sparseFault;
+    return this.#rows.sparseFault;
   }
 
   /** Why runs draw no tokens; null if they do. */
   get drawFault(): string | null {
-    return this.#sparse?.drawFault ?? null;
+    return this.#rows.sparse?.drawFault ?? null;
   }
 
   /** Why no run begins before the tokens of the last one are read; null if it does. */
@@ -151,7 +150,7 @@ export class DecodeGraphs {
       const batches = positions.map((position) => probeBatch(rows, position, decoder.vocabularySize));
       const expected = batches.map((batch) => {
         this.#begin(batch, () => session.run(binding));
-        return this.#finish(rows, { firstRow: 0, rows }, 'whole').slice();
+        return this.#rows.finish(rows, { firstRow: 0, rows }, 'whole').slice();
       });
       for (let run = 0; run < RUNS_TO_CAPTURE; run++) this.decode(batches[0]!);
       for (const [at, batch] of [...batches.entries(), [0, batches[0]!] as const]) {
@@ -168,16 +167,16 @@ export class DecodeGraphs {
    */
   decode(batch: DecodeBatch, asked: AskedRows = { firstRow: 0, rows: batch.rows }): Float32Array {
     const taken = this.#early.take(batch, asked);
-    const how = this.#beginRows(asked);
-    if (how === 'none' && asked.continues && this.aheadFault === null) {
-      const sparse = this.#sparse!;
+    const transfer = this.#rows.begin(asked);
+    if (transfer === 'none' && asked.continues && this.aheadFault === null) {
+      const sparse = this.#rows.sparse!;
       this.#early.continue(sparse, batch, asked, taken);
       sparse.bringUndrawn();
-      return this.#rowsOf(asked);
+      return this.#rows.of(asked);
     }
     if (taken === 0) this.#begin(batch, () => this.#runGraph(batch.rows));
-    else if (how === 'sparse') this.#inputs.copy();
-    return this.#finish(batch.rows, asked, how);
+    else if (transfer === 'sparse') this.#inputs.copy();
+    return this.#rows.finish(batch.rows, asked, transfer);
   }
 
   #runGraph(rows: number, waits = true): void {
@@ -199,9 +198,9 @@ export class DecodeGraphs {
       (unused) => unused.dispose(),
     );
     const asked = { ...batch, firstRow: 0 };
-    const how = this.#beginRows(asked);
+    const transfer = this.#rows.begin(asked);
     this.#begin(batch, () => session.run(binding));
-    return this.#finish(rows, asked, how);
+    return this.#rows.finish(rows, asked, transfer);
   }
 
   dispose(): void {
@@ -217,25 +216,14 @@ export class DecodeGraphs {
     for (const binding of [...this.#bindings.values(), ...this.#ranges.values()]) binding.dispose();
   }
 
-  #openSparse(): void {
-    const { logits, host, memory, copies } = this.#options;
-    try {
-      const bringBack = () => this.#early.repeat();
-      this.#sparse = new DeviceLogits({ logits, host, memory, copies, device: this.#logits, bringBack });
-    } catch (error) {
-      this.#sparseFault = (error as Error).message;
-    }
-  }
-
   #checkSparse(): void {
-    if (this.#sparse === null) return;
+    const { sparse } = this.#rows;
+    if (sparse === null) return;
     const rows = [...this.#bindings.keys()].at(-1)!;
     const batch = probeBatch(rows, 0, this.#options.decoder.vocabularySize);
-    this.#sparseFault = sparseFault(this.#sparse, (coldness) =>
-      this.decode(batch, { firstRow: 0, rows, coldness }),
-    );
-    if (this.#sparseFault === null) this.#checkDraws(this.#sparse, batch);
-    else this.#sparse = null;
+    const fault = sparseFault(sparse, (coldness) => this.decode(batch, { firstRow: 0, rows, coldness }));
+    if (fault === null) this.#checkDraws(sparse, batch);
+    else this.#rows.refuseSparse(fault);
   }
 
   #checkDraws(sparse: DeviceLogits, batch: DecodeBatch): void {
@@ -251,49 +239,6 @@ export class DecodeGraphs {
     this.#inputs.write(batch);
     this.#inputs.copy();
     run();
-  }
-
-  /** Brings what is asked for of the rows of a run, and waits for it. */
-  #finish(rows: number, asked: AskedRows, how: Brought): Float32Array {
-    const destination = this.#rowsOf(asked);
-    const first = asked.firstRow * this.#options.decoder.vocabularySize;
-    if (how === 'whole') this.#options.copies.toHost(this.#logits + BigInt(4 * first), destination);
-    const [coldness, whole] = [this.#inputs.at('coldness'), this.#inputs.at('whole')];
-    if (how === 'sparse') this.#sparse!.summarize(rows, { coldness, whole });
-    this.#sparse?.draw();
-    return destination;
-  }
-
-  #rowsOf({ firstRow, rows }: AskedRows): Float32Array {
-    const { logits, decoder } = this.#options;
-    const first = firstRow * decoder.vocabularySize;
-    return logits.memory.subarray(first, first + rows * decoder.vocabularySize);
-  }
-
-  /** Writes how each row is wanted. Returns how the rows come that the device does not draw from. */
-  #beginRows({ firstRow, rows, coldness, draws, idle }: AskedRows): Brought {
-    const { logits } = this.#options;
-    const sparse = this.#sparse;
-    logits.clear();
-    sparse?.beginRequests();
-    if (sparse === null || (coldness === undefined && draws === undefined)) return 'whole';
-    this.#inputs.whole.fill(0);
-    this.#inputs.coldness.fill(1);
-    let drawn = 0;
-    for (let index = 0; index < rows; index++) {
-      const row = firstRow + index;
-      const request = draws?.[index] ?? null;
-      const ofRow = coldness?.[index] ?? null;
-      if (idle?.[index] || (request !== null && sparse.request(row, request))) {
-        logits.beginAbsent(row);
-        drawn++;
-      } else if (ofRow === null) this.#inputs.whole[row] = 1;
-      else {
-        this.#inputs.coldness[row] = ofRow;
-        logits.begin(row, ofRow);
-      }
-    }
-    return drawn === rows ? 'none' : 'sparse';
   }
 
   /** The number stays in main memory. */
@@ -317,12 +262,6 @@ export class DecodeGraphs {
       cache.bind(binding, firstSlot, rows);
     });
   }
-}
-
-/** The rows whose logits are wanted, and which of them may be sparse. */
-type AskedOf = 'rows' | 'coldness' | 'draws' | 'idle' | 'continues' | 'joining';
-interface AskedRows extends Pick<DecodeBatch, AskedOf> {
-  readonly firstRow: number;
 }
 
 /** A batch with different tokens in all rows and positions. */

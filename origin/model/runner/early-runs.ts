@@ -2,6 +2,7 @@ import type { DecodeBatch, SlotToken } from '../model-runner.ts';
 import type { CudaCopies } from '../ort/cuda-copies.ts';
 import type { CudaEvent } from '../ort/cuda-stream.ts';
 import { BegunRun } from './begun-run.ts';
+import type { AskedRows } from './brought-rows.ts';
 import type { DecodeInputs } from './decode-inputs.ts';
 import type { DeviceLogits } from './device-logits.ts';
 import type { KvLayout } from './kv-cache.ts';
@@ -12,11 +13,6 @@ interface EarlyRunsOptions {
   readonly layout: Pick<KvLayout, 'slots' | 'contextLength'>;
   /** Gives the card the graph of so many rows, with the inputs that are on the device. */
   readonly run: (rows: number, waits: boolean) => void;
-}
-
-/** The rows of a batch that are of sequences, from `firstRow` on. */
-interface AskedRows extends Pick<DecodeBatch, 'rows' | 'idle' | 'joining'> {
-  readonly firstRow: number;
 }
 
 /**
