@@ -74,8 +74,8 @@ read the fields, written the graph and counted its bytes. No weights were fetche
   Every further stream adds its KV and states. The process and its runs come on top.
 - \`int8\` is the default precision on a CPU; \`owner/name:q4\` builds \`int4\`.
 - Tokens/s were measured for few shapes: see [Performance](performance.md).
-- The hub was not asked. Where the file itself was not found, the fields come from public lists of sizes. So a published
-  file with further fields may still be refused.
+- The hub was not asked. Where the file itself was not found, the fields come from the authors' training files, or from
+  public lists of sizes. So a published file with further fields may still be refused.
 
 | Name | Parameters | GGUF | GB, \`int8\` | GB, \`int4\` |
 | --- | --- | --- | --- | --- |
