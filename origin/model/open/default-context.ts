@@ -24,6 +24,8 @@ interface ContextNeed {
   /** Infinity = the model has no limit. */
   readonly maxPositions: number;
   readonly positionBytes: number;
+  /** Of a slot, whatever its length. */
+  readonly stateBytes: number;
   /** Slots that must fit beside each other; null = their number is chosen for the context. */
   readonly slots: number | null;
   /** Weights and runs. */
@@ -44,7 +46,7 @@ interface DefaultContext {
  * the context is as long as many slots fit, but not beyond what few prompts need.
  */
 export function defaultContext(
-  { maxPositions, positionBytes, slots, otherBytes, kvLimitBytes }: ContextNeed,
+  { maxPositions, positionBytes, stateBytes, slots, otherBytes, kvLimitBytes }: ContextNeed,
   device: DeviceSettings,
   free: typeof freeBytes = freeBytes,
 ): DefaultContext {
@@ -56,7 +58,10 @@ export function defaultContext(
     kvLimitBytes,
     available === null ? Infinity : kvShare(device) * Math.max(0, available - otherBytes),
   );
-  const fitting = (count: number) => (room === Infinity ? UNKNOWN_MEMORY : room / (count * positionBytes));
+  const fitting = (count: number) => {
+    if (room === Infinity) return UNKNOWN_MEMORY;
+    return positionBytes === 0 ? Infinity : (room / count - stateBytes) / positionBytes;
+  };
   const wanted =
     slots === null
       ? Math.min(LONG, Math.max(fitting(MANY_SLOTS), Math.min(SHORT, fitting(FEW_SLOTS))))

@@ -29,6 +29,7 @@ import { OrtRunner } from '../runner/ort-runner.ts';
 import { type AllocateLogits, MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
 import type { ImageEncoder } from '../vision/image-encoder.ts';
 import { openVision, planVision, type VisionPlan } from '../vision/vision.ts';
+import { requireSameStates } from './check-states.ts';
 import { defaultContext } from './default-context.ts';
 import { overflowWarning } from './overflow-warning.ts';
 import { prefillChunkOf, requireDeviceMemory } from './run-limits.ts';
@@ -127,9 +128,11 @@ function contextOf(
   otherBytes: number,
 ) {
   if (contextLength !== undefined) return { contextLength, note: null };
+  const { positionBytes, stateBytes } = kvLayout(decoder, 1, 1);
   const need = {
     maxPositions: decoder.maxPositions,
-    positionBytes: kvLayout(decoder, 1, 1).positionBytes,
+    positionBytes,
+    stateBytes,
     slots: options.slotsMayGrow ? null : options.slots,
     otherBytes,
     kvLimitBytes: options.kvLimitBytes ?? Infinity,
@@ -154,9 +157,18 @@ export async function openModel(
       open(plan, options, { device: target, turns, ownStream }, machine, allocateLogits);
     const { engineLocks } = options;
     if (chosen.provider === 'cpu') return openOn(chosen);
-    if (chosen.provider === 'webgpu')
-      return openOn(chosen, engineLocks && singleTurns(engineLocks, threadId));
+    const openChecked = async (turns: DeviceTurns | undefined) => {
+      const opened = await openOn(chosen, turns);
+      if (plan.decoder.states.length === 0) return opened;
+      await requireSameStates(opened.model, plan.file, (positions) =>
+        openOnProcessor(plan, options, positions, machine),
+      );
+      return opened;
+    };
+    if (chosen.provider === 'webgpu') return openChecked(engineLocks && singleTurns(engineLocks, threadId));
     return startOnCuda(engineLocks, threadId, async (turns) => {
+      // They have no graphs.
+      if (plan.decoder.states.length > 0) return openChecked(turns);
       // Graphs read ids, not the vectors of images.
       if (plan.vision !== null) return openOn(chosen, turns);
       for (const ownStream of [true, false]) {
@@ -179,6 +191,19 @@ export async function openModel(
     (line) => line !== null,
   );
   return { ...model, warning: warnings.join('; ') || null };
+}
+
+/** Opens a model with one slot on the CPU. */
+async function openOnProcessor(
+  plan: ModelPlan,
+  options: ModelOptions,
+  positions: number,
+  machine: Machine,
+): Promise<ModelRunner> {
+  const layout = kvLayout(plan.decoder, 1, Math.min(positions, plan.layout.contextLength));
+  const device = { device: { provider: 'cpu' }, turns: undefined, ownStream: false } as const;
+  const alone = { ...options, slots: 1, kvLimitBytes: null };
+  return (await open({ ...plan, layout }, alone, device, machine, undefined)).model.runner;
 }
 
 /**

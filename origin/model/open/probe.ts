@@ -29,11 +29,20 @@ export async function requireFiniteLogits(
   const tokens = Int32Array.from({ length: slots }, tokenAt);
   const last = place === 'end' ? contextLength - 1 : 0;
   const batch = { firstSlot: 0, rows: slots, tokens, positions: new Int32Array(slots).fill(last) };
+  beginAt(runner, slots, last);
   requireFinite(await inFile(file, async () => runner.decode(batch)));
   const chunk = Array.from({ length: Math.max(1, Math.min(prefillChunk, contextLength - 1)) }, tokenAt);
   const prompt = contextLength > chunk.length ? [chunk, [0]] : [chunk];
   const start = place === 'end' ? contextLength - prompt.flat().length : 0;
+  beginAt(runner, 1, start);
   for (const logits of await inFile(file, () => prefillAll(runner, prompt, start))) requireFinite(logits);
+}
+
+/** Gives the first slots a state from which a run can go on. */
+function beginAt({ states }: ModelRunner, slots: number, position: number): void {
+  if (!states || position === 0) return;
+  const zeros = new Uint8Array(states.bytes);
+  for (let slot = 0; slot < slots; slot++) states.write(slot, position, zeros);
 }
 
 /**

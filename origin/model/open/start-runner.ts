@@ -22,10 +22,7 @@ const CPU_MEMORY = 'Cpu';
  * Requires GroupQueryAttention, which extends its past in place, so that the KV cache stays on the device.
  * @throws ModelError
  */
-export function requireGroupQueryAttention({ cache, states }: DecoderInterface, file: string): void {
-  if (states.length > 0) {
-    throw new ModelError(`${file} has layers with a state and runs only on the provider cpu`);
-  }
+export function requireGroupQueryAttention({ cache }: DecoderInterface, file: string): void {
   if (cache === 'in-place') return;
   throw new ModelError(`${file} has no GroupQueryAttention and runs only on the provider cpu`);
 }
@@ -95,7 +92,8 @@ export async function withIndependentRows(
 ): Promise<ModelRunner> {
   if (decoder.cache !== 'in-place') return runner;
   if (decoder.couplesRows) return new SingleRowRunner(runner, allocateLogits);
-  const canJoin = runner instanceof OrtRunner || runner instanceof GraphRunner;
+  // Padding would change states.
+  const canJoin = !runner.states && (runner instanceof OrtRunner || runner instanceof GraphRunner);
   // A run of a card takes about as long with one short prompt as with several. A CPU gains nothing.
   if (provider === 'cuda' && canJoin && embedder === null)
     runner.joinsPrompts = await findJoinsPrompts(runner);
@@ -120,16 +118,14 @@ function startOnDevice(
   { file, graph }: LoadedGraph,
 ): ModelRunner {
   const { provider } = session.device;
-  const { kv, kvType } = options.decoder;
+  const { kv, kvType, states } = options.decoder;
   const memories = session.inputMemories(graph.inputs.length);
-  const isAway = graph.inputs.some(
-    ({ name }, index) => kv.some(({ past }) => past === name) && memories[index] === CPU_MEMORY,
-  );
-  if (isAway) {
+  const away = graph.inputs.filter((_, index) => memories[index] === CPU_MEMORY).map(({ name }) => name);
+  const isAway = ({ past }: { readonly past: string }) => away.includes(past);
+  if ([...kv, ...states].some(isAway)) {
     session.dispose();
-    throw new ModelError(
-      `${file}: ${provider} has no GroupQueryAttention for ${kvType}; take another variant`,
-    );
+    const lacking = kv.some(isAway) ? `GroupQueryAttention for ${kvType}` : 'operators for its states';
+    throw new ModelError(`${file}: ${provider} has no ${lacking}; take another variant`);
   }
   try {
     return deviceRunner(session, options);

@@ -1,7 +1,4 @@
-import { ModelError } from '../config/model-json.ts';
 import type { ModelRunner } from '../model-runner.ts';
-import { ElementType } from '../onnx/onnx-graph.ts';
-import { rowCopyGraph } from '../onnx/row-copy-graph.ts';
 import type { CudaCopies } from '../ort/cuda-copies.ts';
 import { openCudaDriver } from '../ort/cuda-driver.ts';
 import type { OrtDeviceMemory } from '../ort/ort-device.ts';
@@ -12,6 +9,7 @@ import { CudaKvCopier } from './cuda-kv-copier.ts';
 import { DecodeGraphs } from './decode-graphs.ts';
 import { DeviceKvCache } from './device-kv-cache.ts';
 import { DeviceScores } from './device-scores.ts';
+import { DeviceStates } from './device-states.ts';
 import { GraphRunner } from './graph-runner.ts';
 import { type KvLayout, kvLayout } from './kv-cache.ts';
 import type { KvCopier } from './kv-copier.ts';
@@ -24,13 +22,19 @@ import { StagedRunner } from './staged-runner.ts';
 export interface DeviceWays {
   /** Whether runs can only bind whole buffers. */
   readonly staged: boolean;
-  openCopier(session: OrtSession, options: RunnerOptions): KvCopier;
+  openCopier(session: OrtSession): KvCopier;
   /** Whether prompts are scored where their logits are. */
   readonly scores: boolean;
   /** What copies inputs and logits of CUDA's runs; null = ONNX Runtime does, and there are no graphs. */
   openCopies(session: OrtSession): CudaCopies | null;
   /** Whether the session runs on the stream of these copies. */
   readonly sharesStream: boolean;
+}
+
+/** What a device keeps of all slots. */
+interface DeviceStores {
+  readonly cache: DeviceKvCache;
+  readonly states: DeviceStates;
 }
 
 /** Creates a decoder's runner on a device, with KV in device memory. Owns the session even if it throws. */
@@ -45,20 +49,25 @@ export function deviceRunner(
     while (held.length > 0) held.pop()!();
   };
   try {
-    const copier = ways.openCopier(session, options);
+    const copier = ways.openCopier(session);
     held.push(() => copier.dispose());
     const memory = session.createDeviceMemory();
     held.push(() => memory.dispose());
-    const cacheOf = (layout: KvLayout) => new DeviceKvCache(memory, copier, options.decoder, layout);
-    if (ways.staged) return stagedRunner(session, options, cacheOf, release);
-    const cache = cacheOf(options.layout);
-    const { vocabularySize } = options.decoder;
+    const { decoder } = options;
+    const { vocabularySize } = decoder;
+    const storesOf = (layout: KvLayout): DeviceStores => ({
+      cache: new DeviceKvCache(memory, copier, decoder, layout),
+      states: new DeviceStates(memory, copier, decoder.states, layout.slots),
+    });
+    if (ways.staged) return stagedRunner(session, options, storesOf, release);
+    const stores = storesOf(options.layout);
     const scores = ways.scores ? new DeviceScores({ session, memory, vocabularySize }) : null;
     if (scores !== null) held.push(() => scores.dispose());
-    const copies = ways.openCopies(session);
-    if (copies === null) return new OrtRunner(session.lend(release), { ...options, cache, scores });
+    // A graph keeps its addresses, but a run reads states in one of two places and writes the other.
+    const copies = decoder.states.length > 0 ? null : ways.openCopies(session);
+    if (copies === null) return new OrtRunner(session.lend(release), { ...options, ...stores, scores });
     const { sharesStream } = ways;
-    return graphRunner(session, { ...options, cache, scores }, { memory, copies, sharesStream, release });
+    return graphRunner(session, { ...options, ...stores, scores }, { memory, copies, sharesStream, release });
   } catch (error) {
     release();
     throw error;
@@ -101,29 +110,29 @@ function graphRunner(
 function stagedRunner(
   session: OrtSession,
   options: RunnerOptions,
-  cacheOf: (layout: KvLayout) => DeviceKvCache,
+  storesOf: (layout: KvLayout) => DeviceStores,
   release: () => void,
 ): ModelRunner {
   const oneSlot = kvLayout(options.decoder, 1, options.layout.contextLength);
-  const slots = cacheOf(options.layout);
-  const staging = cacheOf(oneSlot);
+  const slots = storesOf(options.layout);
+  const staging = storesOf(oneSlot);
   const lent = session.lend(() => {});
-  const decoder = new OrtRunner(lent, { ...options, cache: slots, prefillChunk: 1 });
-  const prefiller = new OrtRunner(lent, { ...options, cache: staging, layout: oneSlot });
-  return new StagedRunner({ decoder, prefiller, slots, staging, release });
+  const decoder = new OrtRunner(lent, { ...options, ...slots, prefillChunk: 1 });
+  const prefiller = new OrtRunner(lent, { ...options, ...staging, layout: oneSlot });
+  return new StagedRunner({ decoder, prefiller, slots: slots.cache, staging: staging.cache, release });
 }
 
 /** CUDA's driver copies strided memory. On other devices ONNX Runtime copies, on the session's device. */
 const waysOf = ({ capturesGraphs, device, turns }: OrtSession): DeviceWays => ({
   staged: device.provider === 'webgpu',
   scores: device.provider === 'cuda',
-  openCopier: ({ api }, { decoder }) => {
-    if (device.provider === 'cuda') return new CudaKvCopier(openCudaDriver().copies(device.deviceId, turns));
-    if (decoder.kv.some(({ headSize }) => headSize !== decoder.headSize))
-      throw new ModelError(`layers with heads of several sizes run only on the providers cpu and cuda`);
-    const graph = rowCopyGraph(decoder.kv.length, ElementType[decoder.kvType]);
-    return new OrtRowCopier(new OrtSession(api, graph, { threads: 1, directory: '', device, turns }));
-  },
+  openCopier: ({ api }) =>
+    device.provider === 'cuda'
+      ? new CudaKvCopier(openCudaDriver().copies(device.deviceId, turns))
+      : new OrtRowCopier(
+          api,
+          (graph) => new OrtSession(api, graph, { threads: 1, directory: '', device, turns }),
+        ),
   openCopies: () =>
     capturesGraphs && device.provider === 'cuda'
       ? openCudaDriver().copies(device.deviceId, turns, device.stream)

@@ -53,7 +53,7 @@ export class IdleRows {
       write: (slot, start, parts) => {
         kv.write(slot, start, parts);
         const bytes = parts.reduce((sum, { length }) => sum + length, 0);
-        this.written(slot, start, bytes / kv.positionBytes);
+        this.written(slot, start, bytes / Math.max(1, kv.positionBytes));
         onWrite(slot, start);
       },
       discard: (slot, start) => kv.discard(slot, start),

@@ -1,5 +1,12 @@
-import { FROM_ROWS, resultName, sourceName, TO_ROWS, targetName } from '../onnx/row-copy-graph.ts';
-import { arrayTensor, type BoundTensor } from '../ort/bound-tensors.ts';
+import {
+  FROM_ROWS,
+  resultName,
+  rowCopyGraph,
+  sourceName,
+  TO_ROWS,
+  targetName,
+} from '../onnx/row-copy-graph.ts';
+import { arrayTensor, type BoundTensor, type HostMemory } from '../ort/bound-tensors.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from './kv-copier.ts';
 
@@ -10,25 +17,30 @@ interface Rows {
 }
 
 /**
- * Copies KV with ONNX Runtime on any device. The C API copies only whole tensors, so a `rowCopyGraph` copies
- * rows. Owns its session.
+ * Copies rows with ONNX Runtime on any device. The C API copies only whole tensors, so a `rowCopyGraph` copies
+ * rows. Owns its sessions.
  */
 export class OrtRowCopier implements KvCopier {
-  readonly #session: OrtSession;
+  readonly #api: HostMemory;
+  readonly #open: (graph: Uint8Array) => OrtSession;
+  /** By number and type of the matrices. */
+  readonly #sessions = new Map<string, OrtSession>();
 
-  constructor(session: OrtSession) {
-    this.#session = session;
+  constructor(api: HostMemory, open: (graph: Uint8Array) => OrtSession) {
+    this.#api = api;
+    this.#open = open;
   }
 
   copy(from: Rows, to: Rows, count: RowCount): void {
-    using binding = this.#session.createBinding();
+    const session = this.#sessionFor(from.matrices);
+    using binding = session.createBinding();
     binding.input(FROM_ROWS, this.#indices(from, count, []));
     binding.input(TO_ROWS, this.#indices(to, count, [1]));
     for (const [index, source] of from.matrices.entries()) {
       binding.input(sourceName(index), source);
       binding.inPlace(targetName(index), [resultName(index)], to.matrices[index]!);
     }
-    this.#session.run(binding);
+    session.run(binding);
   }
 
   read(from: DeviceRows, bytes: Uint8Array, count: RowCount): void {
@@ -40,13 +52,22 @@ export class OrtRowCopier implements KvCopier {
   }
 
   dispose(): void {
-    this.#session.dispose();
+    for (const session of this.#sessions.values()) session.dispose();
+    this.#sessions.clear();
+  }
+
+  #sessionFor({ length, 0: first }: readonly BoundTensor[]): OrtSession {
+    const { elementType } = first!;
+    const key = `${length} of ${elementType}`;
+    const session = this.#sessions.get(key) ?? this.#open(rowCopyGraph(length, elementType));
+    this.#sessions.set(key, session);
+    return session;
   }
 
   /** Describes host memory as matrices with the rows of `like` and without gaps. */
   #onHost(owner: Uint8Array, like: DeviceRows, { heads, length }: RowCount): Rows {
     const rows = heads * length;
-    const address = this.#session.api.addressOf(owner);
+    const address = this.#api.addressOf(owner);
     const matrices = like.matrices.map((matrix, index) => ({
       owner,
       address: address + BigInt(index * rows * rowBytes(matrix)),
@@ -65,6 +86,6 @@ export class OrtRowCopier implements KvCopier {
       const start = first + head * stride;
       for (let i = 0; i < length; i++) low[2 * (head * length + i)] = start + i;
     }
-    return arrayTensor(this.#session.api, rows, [rows.length, ...width]);
+    return arrayTensor(this.#api, rows, [rows.length, ...width]);
   }
 }

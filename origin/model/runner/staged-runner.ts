@@ -1,4 +1,11 @@
-import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import type {
+  DecodeBatch,
+  KvBytes,
+  ModelRunner,
+  ModelShape,
+  PrefillChunk,
+  SlotStates,
+} from '../model-runner.ts';
 import { RunTerminated } from '../model-runner.ts';
 import { RunGuard } from '../ort/run-guard.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
@@ -16,9 +23,12 @@ interface StagedParts {
   release(): void;
 }
 
+type SlotOf = readonly [runner: Pick<ModelRunner, 'states'>, slot: number];
+
 /**
  * A ModelRunner for devices that can only bind whole buffers, so that no run can use one slot of many as its
- * KV. A prompt is computed in a cache of one slot, and each chunk's new positions are copied to its slot.
+ * KV and state. A prompt is computed in a cache of one slot, and each chunk's new positions are copied to its
+ * slot, as is the state after it.
  * Decode rows start at slot 0.
  */
 export class StagedRunner implements ModelRunner {
@@ -45,17 +55,19 @@ export class StagedRunner implements ModelRunner {
   }
 
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
-    const { slots, staging, prefiller } = this.#parts;
+    const { slots, staging, decoder, prefiller } = this.#parts;
     return this.#guard.run(async () => {
       if (signal.aborted) throw new RunTerminated('the prefill was cancelled before it started');
       const { slot, start, tokens } = chunk;
       const end = start + tokens.length;
-      if (this.#staged.slot !== slot || this.#staged.positions < start) {
-        slots.copyTo(staging, { slot, start: 0, end: start }, 0);
-      }
+      const { slot: staged, positions } = this.#staged;
+      if (staged !== slot || positions < start) slots.copyTo(staging, { slot, start: 0, end: start }, 0);
+      if (start > 0 && (staged !== slot || positions !== start))
+        this.#copyState([decoder, slot], [prefiller, 0], start);
       this.#staged = { slot, positions: start };
       const logits = await prefiller.prefill({ ...chunk, slot: 0 }, signal);
       staging.copyTo(slots, { slot: 0, start, end }, slot);
+      this.#copyState([prefiller, 0], [decoder, slot], end);
       this.#written(slot, start, tokens.length);
       this.#staged = { slot, positions: end };
       return logits;
@@ -73,6 +85,28 @@ export class StagedRunner implements ModelRunner {
     return this.#idle.observed(this.#parts.slots, (slot, start) => this.#unstage(slot, start));
   }
 
+  get states(): SlotStates | null {
+    const { states } = this.#parts.decoder;
+    if (!states) return null;
+    return {
+      bytes: states.bytes,
+      keep: (slot, position) => {
+        const kept = states.keep(slot, position);
+        return {
+          restore: (to, at) => {
+            kept.restore(to, at);
+            this.#unstage(to, 0);
+          },
+        };
+      },
+      read: (slot, position, bytes) => states.read(slot, position, bytes),
+      write: (slot, position, bytes) => {
+        states.write(slot, position, bytes);
+        this.#unstage(slot, 0);
+      },
+    };
+  }
+
   dispose(): void {
     this.#guard.dispose();
   }
@@ -81,6 +115,14 @@ export class StagedRunner implements ModelRunner {
     this.#parts.decoder.dispose();
     this.#parts.prefiller.dispose();
     this.#parts.release();
+  }
+
+  /** Copies the state of a position, through main memory. */
+  #copyState([from, slot]: SlotOf, [to, target]: SlotOf, position: number): void {
+    if (!from.states) return;
+    const bytes = new Uint8Array(from.states.bytes);
+    from.states.read(slot, position, bytes);
+    to.states?.write(target, position, bytes);
   }
 
   /** Records a write to a slot outside the staging cache. */

@@ -1,13 +1,10 @@
 import { oneLine } from '@continuo/shared/error-details.ts';
 import type { ModelRunner } from '../model-runner.ts';
+import { compareRun, compareText, oneRow } from '../runner/compare-runners.ts';
 import type { AllocateLogits } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
 import { FallbackRunner } from './fallback-runner.ts';
 
-/** Rounding of logits on a device, as a fraction of their range. More is a different result. */
-const DEVICE_ROUNDING = 0.03;
-/** Greedy tokens that the devices must agree on. */
-const COMPARED_TOKENS = 8;
 /** Runs at first compile what they need, so only later ones are timed. */
 const WARM_UP = 3;
 
@@ -68,78 +65,33 @@ export async function chooseRunner(
   }
 }
 
-/** Runs a text, greedy tokens after it, and the last position of a slot on both, and compares logits. */
+/** Compares a text, greedy tokens after it, and the last position of a slot. */
 async function compareRunners(
   device: ModelRunner,
   processor: ModelRunner,
   prompt: Int32Array,
   now: () => number,
 ): Promise<Trial> {
-  const failed = (fault: string): Trial => ({ fault, deviceMs: 0, processorMs: 0 });
-  const times: [device: number, processor: number][] = [];
   const runners = [device, processor] as const;
-  const both = async (run: (runner: ModelRunner) => Float32Array | Promise<Float32Array>) => {
-    const [logits, took] = [[] as Float32Array[], [] as number[]];
-    for (const runner of runners) {
-      const begun = now();
-      logits.push((await run(runner)).slice());
-      took.push(now() - begun);
-    }
-    times.push(took as [number, number]);
-    return differenceOf(logits as [Float32Array, Float32Array]);
-  };
-  const { prefillChunk, contextLength, slots } = processor.shape;
-  const text = prompt.subarray(0, contextLength - COMPARED_TOKENS - 1);
-  let last = { fault: null as string | null, best: 0 };
-  for (let start = 0; start < text.length; start += prefillChunk) {
-    const tokens = text.subarray(start, start + prefillChunk);
-    const chunk = { slot: 0, start, tokens, logitsAt: Int32Array.of(tokens.length - 1) };
-    last = await both((runner) => runner.prefill(chunk, NEVER));
-    if (last.fault !== null) return failed(last.fault);
-  }
-  times.length = 0;
-  for (let count = 0; count < COMPARED_TOKENS; count++) {
-    last = await both((runner) => runner.decode(oneRow(0, last.best, text.length + count), NEVER));
-    if (last.fault !== null) return failed(last.fault);
-  }
-  const timed = times.slice(WARM_UP);
-  const [deviceMs, processorMs] = runners.map((_, side) => medianOf(timed.map((took) => took[side]!)));
+  const failed = (fault: string): Trial => ({
+    fault: `WebGPU failed its self-test: ${fault}.`,
+    deviceMs: 0,
+    processorMs: 0,
+  });
+  const { fault, best, length, runs } = await compareText(runners, prompt, now);
+  if (fault !== null) return failed(fault);
+  if (runs.some(({ hasSameToken }) => !hasSameToken)) return failed('a greedy token differs');
   // Attention may use another kernel there. The slot has zeros before it, and the state of the text.
-  for (const { states } of runners)
-    states?.keep(0, text.length + COMPARED_TOKENS).restore(slots - 1, contextLength - 1);
-  const { fault } = await both((runner) =>
-    runner.decode(oneRow(slots - 1, last.best, contextLength - 1), NEVER),
-  );
-  return fault === null ? { fault, deviceMs: deviceMs!, processorMs: processorMs! } : failed(fault);
+  const { contextLength, slots } = processor.shape;
+  for (const { states } of runners) states?.keep(0, length).restore(slots - 1, contextLength - 1);
+  const end = oneRow(slots - 1, best, contextLength - 1);
+  const last = await compareRun(runners, (runner) => runner.decode(end, NEVER));
+  if (last.fault !== null) return failed(last.fault);
+  if (!last.hasSameToken) return failed('a greedy token differs');
+  const timed = runs.slice(WARM_UP).map(({ took }) => took);
+  const [deviceMs, processorMs] = runners.map((_, side) => medianOf(timed.map((took) => took[side]!)));
+  return { fault: null, deviceMs: deviceMs!, processorMs: processorMs! };
 }
-
-const oneRow = (slot: number, token: number, position: number) => ({
-  firstSlot: slot,
-  rows: 1,
-  tokens: Int32Array.of(token),
-  positions: Int32Array.of(position),
-});
 
 const medianOf = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
-
-/** Compares logits of a device with those of the processor, which it gives the best token of. */
-function differenceOf([device, processor]: readonly [Float32Array, Float32Array]): {
-  readonly fault: string | null;
-  readonly best: number;
-} {
-  let [best, least, ofDevice, largest] = [0, 0, 0, 0];
-  for (let token = 0; token < processor.length; token++) {
-    if (processor[token]! > processor[best]!) best = token;
-    if (processor[token]! < processor[least]!) least = token;
-    if (device[token]! > device[ofDevice]!) ofDevice = token;
-    largest = Math.max(largest, Math.abs(device[token]! - processor[token]!));
-  }
-  const share = largest / (processor[best]! - processor[least]!);
-  if (!(share <= DEVICE_ROUNDING))
-    return { fault: `WebGPU failed its self-test: logits differ by ${percent(share)} of their range.`, best };
-  const agrees = ofDevice === best;
-  return { fault: agrees ? null : 'WebGPU failed its self-test: a greedy token differs.', best };
-}
-
-const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;

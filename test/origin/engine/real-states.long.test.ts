@@ -3,10 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { WeightPrecision } from '../../../origin/export/graph/linear.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
+import { withProbedRows } from '../../../origin/model/open/row-probe.ts';
+import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
+import type { OrtRunner } from '../../../origin/model/runner/ort-runner.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import type { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../../support/fake-cuda-driver.ts';
+import { cpuDeviceRunner, driverRunner } from '../../tools/gpu/runners.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
 import { writeFamilyModel } from './support/family-model.ts';
 import { expectAsAlone, schedules } from './support/random-schedule.ts';
@@ -16,8 +22,14 @@ import { ordered, transcribe } from './support/transcript.ts';
 /** Of each model. */
 const ROUNDS = 4;
 
-/** On ONNX Runtime: each request gets the bits that it gets alone in an engine without a store. */
-describe.each([
+type Place = 'with copies of CUDA' | 'in whole buffers';
+
+const MODELS: readonly (readonly [name: string, precision: WeightPrecision, place?: Place])[] = [
+  // As on CUDA, whose card is main memory, and as on WebGPU, which binds whole buffers.
+  ...(['lfm2', 'qwen3_5_text', 'bamba', 'mamba2'] as const).flatMap((name) => [
+    ...(hasCompiler ? [[name, 'fp32', 'with copies of CUDA'] as const] : []),
+    [name, 'fp32', 'in whole buffers'] as const,
+  ]),
   ['lfm2', 'fp32'],
   ['lfm2-bias', 'fp32'],
   ['lfm2', 'int8'],
@@ -47,7 +59,12 @@ describe.each([
   ['gemma4_text', 'int8'],
   ['gemma3n_text', 'fp32'],
   ['gemma3n_text', 'int8'],
-] as const)('a request to %s in %s', (name, precision) => {
+];
+
+/** On ONNX Runtime: each request gets the bits that it gets alone in an engine without a store. */
+describe.each(
+  MODELS.map(([name, precision, place = 'on the processor']) => [name, precision, place] as const),
+)('a request to %s in %s %s', (name, precision, place) => {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
   const kernel = new SimdKernel();
   let tokenizer: Tokenizer;
@@ -57,7 +74,14 @@ describe.each([
     const directory = join(folder, 'model');
     tokenizer = await writeFamilyModel(directory, name, precision);
     const options = { directory, slots: 3, prefillChunk: 16, threads: 1, kvLimitBytes: 2 ** 30 };
-    ({ runner } = await openModel(options, (length) => kernel.allocate(length)));
+    const allocate = (length: number) => kernel.allocate(length);
+    if (place === 'on the processor') ({ runner } = await openModel(options, allocate));
+    else if (place === 'in whole buffers') runner = cpuDeviceRunner(directory, options, true);
+    else {
+      const { file } = buildFakeCudaDriver();
+      const device = driverRunner(directory, options, file, openOrtApi(), allocate);
+      runner = await withProbedRows(device as OrtRunner, allocate);
+    }
   });
   afterAll(() => {
     runner.dispose();

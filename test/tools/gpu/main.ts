@@ -28,7 +28,8 @@ import { writeTransformersModel } from './transformers-model.ts';
 
 const MODELS = Object.keys(benchModels);
 /** In order. The gate compares logits with float64 before anything is measured. */
-const PARTS = ['tests', 'gate', 'rates', 'questions', 'transformers'] as const;
+const PARTS = ['tests', 'states', 'gate', 'rates', 'questions', 'transformers'] as const;
+const STATES = 'test/tools/gpu/states.test.ts';
 
 const program = new Command('gpu')
   .option('--providers <names>', 'comma-separated: cuda, webgpu, cpu', list(String), ['cuda', 'webgpu'])
@@ -258,14 +259,15 @@ async function main(): Promise<void> {
   const asked = known.filter(({ provider }) => options.providers.includes(provider));
   for (const { provider, absent } of asked) if (absent !== null) notRun.push(`${provider}: ${absent}`);
   const here = asked.filter(({ absent }) => absent === null);
-  if (options.parts.includes('tests')) {
+  for (const part of ['tests', 'states'].filter((name) => options.parts.includes(name))) {
     const vitest = path.resolve('node_modules/vitest/vitest.mjs');
     // Tests have another home directory.
     const env = { ...process.env, ORT_CUDA_PATH: cudaFolder(process.env) };
-    const results = `--outputFile.json=${path.join(options.out, 'tests.json')}`;
+    const results = `--outputFile.json=${path.join(options.out, `${part}.json`)}`;
     // Where a rehearsal takes place, the tests run by themselves.
     const how = options.rehearse ? ['list'] : ['run', '--reporter=default', '--reporter=json', results];
-    const args = [vitest, ...how, '--config', 'test/tools/gpu/vitest.config.ts'];
+    const which = part === 'states' ? [STATES] : ['--exclude', STATES];
+    const args = [vitest, ...how, ...which, '--config', 'test/tools/gpu/vitest.config.ts'];
     const tests = spawnSync(process.execPath, args, { stdio: 'inherit', env });
     if (tests.status !== 0) process.exitCode = 1;
   }

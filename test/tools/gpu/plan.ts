@@ -26,6 +26,7 @@ const LLAMA = '1.2b-fp16';
 const STAGES: readonly Stage[] = [
   { name: 'correct logits', seconds: 30, parts: ['gate'] },
   { name: 'tests', seconds: 60, parts: ['tests'] },
+  { name: 'states', seconds: 60, parts: ['states'] },
   { name: 'correct rows', seconds: 60, model: LLAMA, parts: ['questions'], questions: 'sparse rows' },
   { name: 'out of the box', seconds: 60, model: LLAMA, parts: ['questions'], questions: 'out of the box' },
   {

@@ -195,13 +195,16 @@ interface DeviceRunnerOptions {
   readonly captures?: boolean;
 }
 
+/** Of models without a limit of their own. */
+const MAX_CONTEXT = 65_536;
+
 /** Opens a model as the origin does on a device, but with this API and without probes. */
 export function deviceRunnerOn(
   device: OrtDevice,
   directory: string,
   { slots, prefillChunk }: RunnerOptions,
   api: OrtApi,
-  { maxContext = Infinity, ways, allocateLogits, captures = true }: DeviceRunnerOptions = {},
+  { maxContext = MAX_CONTEXT, ways, allocateLogits, captures = true }: DeviceRunnerOptions = {},
 ): ModelRunner {
   const { file: name, names } = findDecoder(directory);
   const file = readGraphFile(directory, name);

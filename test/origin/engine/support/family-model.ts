@@ -1,4 +1,5 @@
 import { buildModel } from '../../../../origin/export/build.ts';
+import type { WeightPrecision } from '../../../../origin/export/graph/linear.ts';
 import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../../origin/tokenizer/tokenizer.ts';
 import { writeByteTokenizer } from '../../../support/synthetic/byte-tokenizer.ts';
@@ -8,7 +9,7 @@ import { hashedCheckpoint } from '../../export/hashed-checkpoint.ts';
 const VOCABULARY = 320;
 
 /** Builds a random model of a family with the vocabulary of the byte tokenizer. */
-export async function writeFamilyModel(directory: string, name: string, precision: 'fp32' | 'int8' | 'int4') {
+export async function writeFamilyModel(directory: string, name: string, precision: WeightPrecision) {
   const { config, tensors } = CASES.find((one) => one.name === name)!;
   const shapes = Object.entries(tensors).map(
     ([tensor, [rows, ...columns]]) =>

@@ -8,6 +8,7 @@ const GIB = 2 ** 30;
 const NEED: Parameters<typeof defaultContext>[0] = {
   maxPositions: 131_072,
   positionBytes: 32_768,
+  stateBytes: 0,
   slots: null,
   otherBytes: 3 * GIB,
   kvLimitBytes: Infinity,
@@ -45,6 +46,12 @@ describe('a default context', () => {
     expect(lengthOf({ slots: 8 }, 'cuda', 23 * GIB)).toBe(73_728);
     expect(lengthOf({ slots: 1 }, 'cuda', 23 * GIB)).toBe(131_072);
     expect(lengthOf({ slots: 200 }, 'cuda', 23 * GIB)).toBe(2048);
+  });
+
+  it('leaves room for the states of slots, and is long if positions take no memory', () => {
+    // 18.9 GiB hold 64 slots of 54 MiB of states and 7,948 positions.
+    expect(lengthOf({ stateBytes: 54 * MIB }, 'cuda', 24 * GIB)).toBe(7168);
+    expect(lengthOf({ stateBytes: 54 * MIB, positionBytes: 0 }, 'cuda', 4 * GIB)).toBe(16_384);
   });
 
   it('keeps the operator’s limit on the KV cache, and has 2,048 positions at least', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
+import type { DecodeBatch, ModelRunner, PrefillChunk } from '../../../../origin/model/model-runner.ts';
 import { requireFiniteLogits } from '../../../../origin/model/open/probe.ts';
 
 const SHAPE = { vocabularySize: 8, contextLength: 100, slots: 3, prefillChunk: 32, minRows: 1 };
@@ -43,4 +43,23 @@ it('the probe of the CPU stays at the start, so that it takes no memory of later
     [0, 31],
     [32, 32],
   ]);
+});
+
+it('the probe of a device gives each slot a state to go on from', async () => {
+  const written: number[][] = [];
+  const runner = {
+    shape: SHAPE,
+    states: {
+      bytes: 4,
+      write: (slot: number, position: number, bytes: Uint8Array) => written.push([slot, position, ...bytes]),
+    },
+    decode: ({ rows }: DecodeBatch) => new Float32Array(rows * SHAPE.vocabularySize),
+    prefill: async ({ logitsAt }: PrefillChunk) => new Float32Array(logitsAt.length * SHAPE.vocabularySize),
+  } as Partial<Record<keyof ModelRunner, unknown>> as ModelRunner;
+  await requireFiniteLogits(runner, 'model.onnx', 'end');
+  const zeros = [0, 0, 0, 0];
+  expect(written).toEqual([...[0, 1, 2].map((slot) => [slot, 99, ...zeros]), [0, 67, ...zeros]]);
+  written.length = 0;
+  await requireFiniteLogits(runner, 'model.onnx', 'start');
+  expect(written).toEqual([]);
 });

@@ -1,20 +1,51 @@
-import { describe, expect, it } from 'vitest';
+import koffi from 'koffi';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { BoundTensor } from '../../../../origin/model/ort/bound-tensors.ts';
+import { openCudaDriver } from '../../../../origin/model/ort/cuda-driver.ts';
 import type { OrtBinding } from '../../../../origin/model/ort/ort-binding.ts';
 import type { OrtApi } from '../../../../origin/model/ort/ort-capi.ts';
-import { HostStates, StateCache } from '../../../../origin/model/runner/state-cache.ts';
+import type { OrtDeviceMemory } from '../../../../origin/model/ort/ort-device.ts';
+import { CudaKvCopier } from '../../../../origin/model/runner/cuda-kv-copier.ts';
+import { DeviceStates } from '../../../../origin/model/runner/device-states.ts';
+import { HostStates, StateCache, type StateMemory } from '../../../../origin/model/runner/state-cache.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
 
 const TENSORS = [
   { past: 'a', present: 'A', dimensions: [2, 3] },
   { past: 'b', present: 'B', dimensions: [1, 1] },
+  { past: 'c', present: 'C', dimensions: [6] },
 ];
 
+type Memory = (tensors: typeof TENSORS, slots: number) => StateMemory;
+
+const inMainMemory: Memory = (tensors, slots) => {
+  const api = { addressOf: koffi.address, allocate: (bytes: number) => new Uint8Array(bytes) };
+  return new HostStates(api as unknown as OrtApi, tensors, slots);
+};
+
+let driver: string | undefined;
+
+/** The card of the driver is the main memory. What is there at first is no number. */
+const onCard: Memory = (tensors, slots) => {
+  const copier = new CudaKvCopier(openCudaDriver((driver ??= buildFakeCudaDriver().file)).copies(0));
+  onTestFinished(() => copier.dispose());
+  const owners: Uint8Array[] = [];
+  const memory = {
+    info: 0n,
+    allocate: (bytes: number) => koffi.address(owners[owners.push(new Uint8Array(bytes).fill(255)) - 1]!),
+    at: (address: bigint, offset: number) => address + BigInt(offset),
+  };
+  return new DeviceStates(memory as unknown as OrtDeviceMemory, copier, tensors, slots);
+};
+
 /** A cache of three slots, and the arrays that runs would read and write. */
-function newCache() {
+function newCache(memoryOf: Memory) {
   const arrays = new Map<string, Float32Array>();
-  const api = { addressOf: () => 0n, allocate: (bytes: number) => new Uint8Array(bytes) };
-  const cache = new StateCache(new HostStates(api as unknown as OrtApi, TENSORS, 3), TENSORS, 3);
-  const keep = (name: string, { owner }: { readonly owner: Uint8Array<ArrayBuffer> }) =>
-    arrays.set(name, new Float32Array(owner.buffer));
+  const cache = new StateCache(memoryOf(TENSORS, 3), TENSORS, 3);
+  const keep = (name: string, { address, dimensions }: BoundTensor) => {
+    const length = dimensions.reduce((product, size) => product * size, 1);
+    arrays.set(name, new Float32Array(koffi.view(address, 4 * length)));
+  };
   /** A run of one slot, which may be stopped before its end. */
   const begin = (slot: number, start: number) => {
     const { from, begun } = cache.begin(slot, [start], 1);
@@ -23,8 +54,7 @@ function newCache() {
   };
   const run = (slot: number, start: number, end: number, value: number) => {
     if (!begin(slot, start)) return false;
-    arrays.get('A')!.fill(value, 6 * slot, 6 * slot + 6);
-    arrays.get('B')!.fill(value, slot, slot + 1);
+    for (const present of ['A', 'B', 'C']) arrays.get(present)!.fill(value);
     cache.end(slot, end);
     return true;
   };
@@ -37,9 +67,16 @@ function newCache() {
   return { cache, begin, run, valueAt };
 }
 
-describe('states of slots', () => {
+describe.each([
+  ['main memory', inMainMemory],
+  ['the memory of a card', onCard],
+] as const)('states of slots in %s', (where, memoryOf) => {
+  beforeEach(({ skip }) => {
+    if (where !== 'main memory' && !hasCompiler) skip('there is no C compiler');
+  });
+
   it('go on from where the last run ended, or again from where it began', () => {
-    const { run, valueAt } = newCache();
+    const { run, valueAt } = newCache(memoryOf);
     run(1, 0, 4, 7);
     expect([valueAt(1, 0), valueAt(1, 4)]).toEqual([0, 7]);
     run(1, 4, 5, 8);
@@ -48,7 +85,7 @@ describe('states of slots', () => {
   });
 
   it('are those of before a run that did not end', () => {
-    const { begin, run, valueAt } = newCache();
+    const { begin, run, valueAt } = newCache(memoryOf);
     run(0, 0, 4, 7);
     begin(0, 4);
     expect(valueAt(0, 4)).toBe(7);
@@ -56,7 +93,7 @@ describe('states of slots', () => {
   });
 
   it('begin with zeros at position 0, whatever the slot had', () => {
-    const { begin, run, valueAt } = newCache();
+    const { begin, run, valueAt } = newCache(memoryOf);
     run(2, 0, 4, Number.NaN);
     run(2, 4, 5, Number.NaN);
     begin(2, 0);
@@ -64,7 +101,7 @@ describe('states of slots', () => {
   });
 
   it('of other positions are refused, and nothing changes', () => {
-    const { begin, run, valueAt } = newCache();
+    const { begin, run, valueAt } = newCache(memoryOf);
     run(0, 0, 4, 7);
     run(0, 4, 5, 8);
     expect(run(0, 3, 4, 9)).toBe(false);
@@ -83,7 +120,7 @@ describe('states of slots', () => {
     ],
     ['restored in another slot as they were kept', (cache: StateCache) => cache.keep(0, 4).restore(2, 4)],
   ])('are %s', (_, move) => {
-    const { cache, run, valueAt } = newCache();
+    const { cache, run, valueAt } = newCache(memoryOf);
     run(0, 0, 4, 7);
     move(cache);
     expect(run(2, 4, 5, 8)).toBe(true);
