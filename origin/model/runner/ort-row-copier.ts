@@ -17,8 +17,8 @@ interface Rows {
 }
 
 /**
- * Copies rows with ONNX Runtime on any device. The C API copies only whole tensors, so a `rowCopyGraph` copies
- * rows. Owns its sessions.
+ * Copies rows with ONNX Runtime on any device. The C API copies only whole tensors, so a `rowCopyGraph` does
+ * it. Owns its sessions.
  */
 export class OrtRowCopier implements KvCopier {
   readonly #api: HostMemory;

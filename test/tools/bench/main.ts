@@ -4,6 +4,7 @@ import path from 'node:path';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { ARCHITECTURES, type ArchitectureFigures, measureArchitecture } from './architectures/measure.ts';
+import { REPRESENTATIVE } from './architectures/published.ts';
 import { address, directory, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
 import { measureBatch } from './batch.ts';
 import { measureBrowser } from './browser.ts';
@@ -35,7 +36,7 @@ const MODELS = Object.keys(benchModels);
 const viaOf = (text: string): string[] => (text === 'none' ? [] : list(oneOf(LAYERS))(text));
 
 const architecturesOf = (text: string): string[] =>
-  text === 'all' ? [...ARCHITECTURES] : list(oneOf(ARCHITECTURES))(text);
+  text === 'all' ? [...REPRESENTATIVE] : list(oneOf(ARCHITECTURES))(text);
 
 const program = new Command('bench')
   .description(
@@ -93,7 +94,7 @@ const program = new Command('bench')
   .option('--prompts <number>', 'prompts of each workload of --shared-prefix', whole(1), PROMPTS)
   .option(
     '--architectures <names>',
-    `measure only serving published sizes with random weights: all, or comma-separated ${ARCHITECTURES.join(', ')}`,
+    `measure only serving published sizes with random weights: all = ${REPRESENTATIVE.join(', ')}; or names of docs/base-models.md`,
     architecturesOf,
   )
   .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1', address)

@@ -112,6 +112,7 @@ export function architectureTable(figures: readonly ArchitectureFigures[]): stri
       'read, MB/s',
       'peak of the build, MB',
       'first token after, s',
+      'tokens/s of 1 and 4 streams',
     ],
     style: { head: [], border: [] },
   });
@@ -123,6 +124,9 @@ export function architectureTable(figures: readonly ArchitectureFigures[]): stri
       rounded(one.bytesPerSecond / 1e6),
       rounded(one.buildPeakBytes / 1e6),
       rounded(one.firstTokenSeconds, 1),
+      Object.values(one.tokensPerSecond)
+        .map((rate) => rounded(rate, 1))
+        .join(', '),
     ]);
   }
   return table.toString();

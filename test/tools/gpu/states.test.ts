@@ -14,7 +14,7 @@ import { ordered, transcribe } from '../../origin/engine/support/transcript.ts';
 import { FIRST_RUN_MS, onEachRunner } from './runner-tests.ts';
 import type { RunnerCase } from './runners.ts';
 
-/** One family for each kind of state: windows, delta rules with one decay or many, state spaces, recurrences. */
+/** Of each kind of state: windows, delta rules with one decay or many, state spaces, recurrences. */
 const FAMILIES = ['lfm2', 'qwen3_5_text', 'kimi_linear', 'bamba', 'mamba2', 'recurrent_gemma'];
 
 const SLOTS = 3;

@@ -5,10 +5,11 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { median } from '../statistics.ts';
 import { PUBLISHED, type PublishedModel } from './published.ts';
 import { writeRandomCheckpoint } from './random-checkpoint.ts';
 
-/** Measures `continuo serve DIRECTORY` from its start to the first token at published sizes. */
+/** Measures `continuo serve DIRECTORY` at published sizes: its start to the first token, and decoding. */
 
 const COMMAND = fileURLToPath(new URL('../../../../origin/cli/main.ts', import.meta.url));
 
@@ -24,13 +25,20 @@ export interface ArchitectureFigures {
   readonly buildPeakBytes: number;
   /** Build, check, start of the servers and one token. */
   readonly firstTokenSeconds: number;
+  /** Of all streams together, without their prompts, by number of streams. */
+  readonly tokensPerSecond: Readonly<Record<number, number>>;
 }
+
+const STREAMS = [1, 4];
+const DECODED_TOKENS = 64;
+/** The median of these is taken. */
+const ROUNDS = 3;
 
 export async function measureArchitecture(name: string): Promise<ArchitectureFigures> {
   const model = PUBLISHED.find((one) => one.name === name)!;
   const folder = path.join(tmpdir(), 'continuo-bench-architectures');
   try {
-    const bytes = await writeRandomCheckpoint(path.join(folder, name), model);
+    const bytes = await writeRandomCheckpoint(path.join(folder, 'model'), model);
     return await measureServe(model, folder, bytes);
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -45,7 +53,7 @@ async function measureServe(
   const [port, originPort] = [await freePort(), await freePort()];
   const start = performance.now();
   const seconds = () => (performance.now() - start) / 1000;
-  const child = spawn(process.execPath, [COMMAND, 'serve', path.join(folder, name), '--no-open'], {
+  const child = spawn(process.execPath, [COMMAND, 'serve', path.join(folder, 'model'), '--no-open'], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...process.env,
@@ -60,19 +68,47 @@ async function measureServe(
     await textOf(child.stderr, / is built: /, ended);
     const [buildSeconds, buildPeakBytes] = [seconds(), peakBytes(child.pid!)];
     const [, key] = await textOf(child.stdout, /Bearer (\S+?)"/, ended);
-    const response = await fetch(`http://127.0.0.1:${port}/v1/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'default', prompt: 'Once upon a time', max_tokens: 1 }),
-    });
-    if (!response.ok) throw new Error(`${name}: ${response.status} ${await response.text()}`);
-    await response.text();
-    const figures = { buildSeconds, buildPeakBytes, firstTokenSeconds: seconds() };
+    const complete = async (tokens: number) => {
+      const response = await fetch(`http://127.0.0.1:${port}/v1/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          model: 'default',
+          prompt: 'Once upon a time',
+          max_tokens: tokens,
+          ignore_eos: true,
+        }),
+      });
+      if (!response.ok) throw new Error(`${name}: ${response.status} ${await response.text()}`);
+      await response.text();
+    };
+    await complete(1);
+    const firstTokenSeconds = seconds();
+    const rates = await decodeRates(complete);
+    const figures = { buildSeconds, buildPeakBytes, firstTokenSeconds, tokensPerSecond: rates };
     return { name, parameters: bytes / 2, bytesPerSecond: bytes / buildSeconds, ...figures };
   } finally {
     child.kill();
     await ended;
   }
+}
+
+async function decodeRates(complete: (tokens: number) => Promise<void>): Promise<Record<number, number>> {
+  const secondsOf = async (streams: number, tokens: number) => {
+    const start = performance.now();
+    await Promise.all(Array.from({ length: streams }, () => complete(tokens)));
+    return (performance.now() - start) / 1000;
+  };
+  const rates: Record<number, number> = {};
+  for (const streams of STREAMS) {
+    const rounds: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const first = await secondsOf(streams, 1);
+      rounds.push((await secondsOf(streams, 1 + DECODED_TOKENS)) - first);
+    }
+    rates[streams] = (streams * DECODED_TOKENS) / median(rounds);
+  }
+  return rates;
 }
 
 /** Collects text until it matches. */
