@@ -81,15 +81,6 @@ describe('npm start', () => {
     await untilEnded(launcher);
   });
 
-  test('one port for Worker and origin is refused', async () => {
-    const port = String(await freePort());
-    const { child, output } = launch({ CONTINUO_PORT: port, CONTINUO_ORIGIN_PORT: port });
-    expect(await exitOf(child)).toBe(1);
-    expect(output().trim()).toBe(
-      `continuo: CONTINUO_ORIGIN_PORT: ${port} is already CONTINUO_PORT; set another one.`,
-    );
-  });
-
   test('does not report a foreign address as a port in use', async () => {
     const { child, output } = await launchOnFreePorts({ CONTINUO_HOST: '192.0.2.1' });
     expect(await exitOf(child)).toBe(1);

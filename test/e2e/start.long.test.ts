@@ -238,12 +238,6 @@ describe('npm start', () => {
     expect(output()).toMatch(`The state directory ${directory} is in use by process ${system.launcher.pid}.`);
   });
 
-  test('a wrong setting is one clear line and exit code 1', async () => {
-    const { child, output } = launch({ CONTINUO_PORT: 'eighty' });
-    expect(await exitOf(child)).toBe(1);
-    expect(output().trim()).toMatch(/^continuo: CONTINUO_PORT: [^\n]+$/);
-  });
-
   test('Ctrl-C ends streams with an error event and [DONE], ends every process and frees the ports, and the key survives a restart', async () => {
     const before = system;
     expect(processesNaming(directory).length).toBeGreaterThanOrEqual(3);

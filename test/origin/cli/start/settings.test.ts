@@ -14,6 +14,13 @@ test('the URL of an IPv6 address has brackets', () => {
   expect(readStartSettings({ CONTINUO_PORT: '8000' }).url).toBe('http://127.0.0.1:8000');
 });
 
+test('refuses a port that is none, and one port for Worker and origin', () => {
+  expect(() => readStartSettings({ CONTINUO_PORT: 'eighty' })).toThrow(/^CONTINUO_PORT: [^\n]+$/);
+  expect(() => readStartSettings({ CONTINUO_PORT: '8000', CONTINUO_ORIGIN_PORT: '8000' })).toThrow(
+    'CONTINUO_ORIGIN_PORT: 8000 is already CONTINUO_PORT; set another one.',
+  );
+});
+
 test('passes the Worker its variables and the secrets of upstreams, and nothing else', () => {
   const upstreams = [
     { kind: 'openai', apiKey: 'THEIR_KEY' },
