@@ -3,16 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { toSnakeCase } from '../../../shared/field-names.ts';
 import { limits, UNLIMITED } from '../../../shared/tenant.ts';
 import { checkGrant, checkHolds } from '../../../worker/account/grant.ts';
-import {
-  ADMIN_KEY_SHA256,
-  type AnswerBody,
-  admin,
-  completion,
-  tenantWithKey,
-} from '../admin/admin-client.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { type AnswerBody, admin, completion, tenantWithKey } from '../admin/admin-client.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker } = sharedWorker();
 
 async function call(key: string, method: string, path: string, body?: unknown) {
   const response = await worker.request(`/v1${path}`, {

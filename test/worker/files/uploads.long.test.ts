@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import OpenAI, { toFile } from 'openai';
 import { describe, expect, test } from 'vitest';
 import { type Upload, uploadObject } from '../../../shared/batch.ts';
-import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
+import { tenantWithKey } from '../admin/admin-client.ts';
 import { KEY } from '../support/worker.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker } = sharedWorker();
 
 interface Reply {
   readonly status: number;
@@ -143,7 +143,7 @@ describe('an upload in parts', () => {
 
   test('of another tenant does not exist', async () => {
     const id = await create(1);
-    const stranger = (await tenantWithKey(worker, 'stranger')).key;
+    const stranger = (await tenantWithKey(worker, 'uploads-stranger')).key;
     for (const [path, body] of [
       ['cancel', {}],
       ['complete', { part_ids: ['x'] }],
@@ -155,7 +155,7 @@ describe('an upload in parts', () => {
   });
 
   test('is one of at most 20 pending ones', async () => {
-    const own = (await tenantWithKey(worker, 'pending')).key;
+    const own = (await tenantWithKey(worker, 'uploads-pending')).key;
     const ids: string[] = [];
     for (let count = 0; count < 20; count += 1) ids.push(await create(1, own));
     const asked = { filename: 'in.jsonl', purpose: 'batch', bytes: 1 };

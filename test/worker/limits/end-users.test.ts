@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { tokenLimitNumber } from '../../../shared/sampling.ts';
-import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from '../admin/admin-client.ts';
+import { admin, completion, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { acceptedFor, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
 import { open, Stage } from '../support/stage.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker, origin } = sharedWorker();
 
 /** Returns the statuses of requests, one after the other. */
 async function statuses(key: string, all: readonly Readonly<Record<string, unknown>>[]): Promise<number[]> {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
+import { admin, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { acceptedFor, defaultScript, doneFor, finishOf } from '../support/scripts.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker, origin } = sharedWorker();
 
 const ask = (key: string, fields: Record<string, unknown> = {}) =>
   worker.post({ model: 'org/tiny', prompt: 'Hi', ...fields }, { headers: { 'idempotency-key': key } });
