@@ -528,15 +528,12 @@ describe('an OpenAI-compatible server', () => {
   };
   const MAX_LENGTH = 16 * 2 ** 20;
 
-  test.each([
-    ['line', 'data: '.padEnd(65_536, 'x')],
-    ['list of lines', 'data:\n'.repeat(10_000)],
-  ])('with an endless %s of an event is cancelled before it fills the memory', async (_, piece) => {
+  test('with an endless event is cancelled before it fills the memory', async () => {
     let sent = { bytes: 0 };
     openAi.script = (_body, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(sse({ choices: [{ index: 0, text: 'Hello' }] }));
-      sent = endless(response, piece);
+      sent = endless(response, 'data: '.padEnd(65_536, 'x'));
     };
     expect((await streamed()).error?.code).toBe('upstream_error');
     expect(sent.bytes).toBeGreaterThan(MAX_LENGTH);

@@ -51,7 +51,8 @@ describe('what slices cost', () => {
       limits: { requestsPerMinute: 1e6, tokensPerMinute: 1e8 },
       seconds: 10,
     };
-    const { asked, served, perRequest, waitedShare } = await measure({ ...load, rates: [80, 80, 80] });
+    const far = { ...load, rates: [80, 80, 80], unchecked: true };
+    const { asked, served, perRequest, waitedShare } = await measure(far);
     expect(served).toBe(asked);
     // A busy isolate calls the object four times per second.
     expect(perRequest.calls).toBeLessThan(0.06);
