@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Batch } from '../../../shared/batch.ts';
 import { randomFrom, runs } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
@@ -133,18 +133,24 @@ const PATIENT: Readonly<Record<string, (own: BatchClient, target: TenantOrigin) 
   },
 };
 
-test(`lines ${Object.keys(PATIENT).join('; ')}`, async () => {
-  const limits = [{ concurrent_requests: 3 }, { tokens_per_day: 100, micros_per_day: 1_000_000 }];
-  const targets = new Map<string, TenantOrigin>();
-  origin.script = (request, wire) => targets.get(request.tenantId)!.script(request, wire);
-  await Promise.all(
-    Object.values(PATIENT).map(async (run, at) => {
+describe('lines', () => {
+  const ends = new Map<string, Promise<void>>();
+
+  // They wait at the same time.
+  beforeAll(async () => {
+    const limits = [{ concurrent_requests: 3 }, { tokens_per_day: 100, micros_per_day: 1_000_000 }];
+    const targets = new Map<string, TenantOrigin>();
+    origin.script = (request, wire) => targets.get(request.tenantId)!.script(request, wire);
+    for (const [at, [name, run]] of Object.entries(PATIENT).entries()) {
       const target = new TenantOrigin();
       targets.set(`patient-${at}`, target);
       const { key } = await tenantWithKey(worker, `patient-${at}`, limits[at]);
-      await run(new BatchClient(worker, key), target);
-    }),
-  );
+      ends.set(name, run(new BatchClient(worker, key), target));
+    }
+    await Promise.allSettled(ends.values());
+  });
+
+  test.each(Object.keys(PATIENT))('%s', (name) => ends.get(name));
 });
 
 describe('a line', () => {

@@ -4,12 +4,12 @@ import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { fileObject } from '../../../shared/batch.ts';
-import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
+import { tenantWithKey } from '../admin/admin-client.ts';
 import { BatchClient } from '../batches/batch-client.ts';
 import { KEY } from '../support/worker.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { sharedWorker } from '../support/worker-for-tests.ts';
 
-const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
+const { worker } = sharedWorker();
 const client = new BatchClient(worker);
 
 /** Bytes with every value, and with everything that could be taken for a boundary. */
@@ -45,7 +45,7 @@ describe('a file', () => {
   });
 
   test('is listed page by page, from new to old or from old to new', async () => {
-    const own = new BatchClient(worker, (await tenantWithKey(worker, 'pages')).key);
+    const own = new BatchClient(worker, (await tenantWithKey(worker, 'files-pages')).key);
     const ids: string[] = [];
     for (const content of ['1', '2', '3']) {
       ids.unshift((await own.upload(content)).id);
@@ -86,7 +86,7 @@ describe('a file', () => {
 
   test('of another tenant does not exist', async () => {
     const { id } = await client.upload('x');
-    const stranger = new BatchClient(worker, (await tenantWithKey(worker, 'stranger')).key);
+    const stranger = new BatchClient(worker, (await tenantWithKey(worker, 'files-stranger')).key);
     for (const path of [id, `..%2F..%2Fdevelopment%2Ffiles%2F${id}`, `%2e%2e%2f${id}`]) {
       expect((await stranger.call('GET', `/v1/files/${path}`)).status).toBe(404);
       expect((await stranger.call('DELETE', `/v1/files/${path}`)).status).toBe(404);
