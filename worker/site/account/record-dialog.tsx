@@ -4,8 +4,7 @@ import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { useAccount } from './account.ts';
 import type { NamedRecord } from './data-table.tsx';
-import { ActionButton } from './form/action-button.tsx';
-import { Form } from './form/form.tsx';
+import { ActionButton, Form } from './form/form.tsx';
 import type { FormPart, Texts } from './form/form-fields.ts';
 
 type Body = Readonly<Record<string, unknown>>;

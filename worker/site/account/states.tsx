@@ -66,11 +66,3 @@ export function Loaded<T>({ of: { value, failure, isLoading, at, reload }, child
     </>
   );
 }
-
-/** The reason at the end of a form that the server refused. */
-export const FormFault = ({ failure }: { readonly failure: RequestFailure | null }) =>
-  failure && (
-    <p class="error-text" role="alert">
-      {failure.message}
-    </p>
-  );

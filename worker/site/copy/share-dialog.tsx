@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Dialog } from '../controls/dialog.tsx';
+import { Fault } from '../controls/fault.tsx';
 import { useSession } from '../store/session.ts';
 import { CodeBlock } from './code-block.tsx';
 import { type SharedText, shareLink } from './share-link.ts';
@@ -24,11 +25,7 @@ export function ShareDialog({ shared, onClose }: ShareDialogProps) {
   return (
     <Dialog title="Link to this text" class="wide" onClose={onClose}>
       <div class="stack">
-        {value !== null && 'refused' in value && (
-          <p class="error-text" role="alert">
-            {value.refused}
-          </p>
-        )}
+        {value !== null && 'refused' in value && <Fault text={value.refused} />}
         {value !== null && 'link' in value && <CodeBlock code={value.link} />}
         <p class="quiet">
           The link has the text, its insertion mark, the parameters, the model and the dialect. It has no key

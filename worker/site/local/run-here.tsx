@@ -2,6 +2,7 @@ import { type Signal, signal, useSignal } from '@preact/signals';
 import { Bar } from '../controls/bar.tsx';
 import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
+import { Fault } from '../controls/fault.tsx';
 import { type Session, useSession } from '../store/session.ts';
 import { droppedFiles, modelOf } from './dropped-files.ts';
 import { keepPage } from './keep-page.ts';
@@ -100,11 +101,7 @@ export function RunHereDialog({ onClose }: { readonly onClose: () => void }) {
             onChange={({ currentTarget }) => void openFiles([...(currentTarget.files ?? [])])}
           />
         </label>
-        {refusal.value !== null && (
-          <p class="error-text" role="alert">
-            {refusal.value}
-          </p>
-        )}
+        <Fault text={refusal.value} />
       </div>
     </Dialog>
   );

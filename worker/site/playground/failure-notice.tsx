@@ -15,7 +15,7 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
   const { askForKey } = useSession();
   const [what, todo] = adviceFor(failure);
   const needsKey = ['no-key', 'key-refused'].includes(failure.kind);
-  const seconds = useCountdown(failure);
+  const seconds = useCountdown(waitBeforeRetry(failure), failure);
   const retriesItself = failure.kind === 'model-loading';
   useEffect(() => {
     if (retriesItself && seconds === 0) onRetry();
@@ -46,18 +46,17 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
   );
 }
 
-/** Seconds until a retry can succeed. */
-function useCountdown(failure: RequestFailure): number {
-  const wait = waitBeforeRetry(failure);
-  const left = useSignal(Math.ceil(wait / 1000));
+/** Seconds until a time. @param ms milliseconds until then, from now on if `of` changes */
+export function useCountdown(ms: number, of: unknown): number {
+  const left = useSignal(Math.ceil(ms / 1000));
   useEffect(() => {
-    const end = performance.now() + wait;
+    const end = performance.now() + ms;
     const update = () => {
       left.value = Math.max(0, Math.ceil((end - performance.now()) / 1000));
     };
     update();
     const timer = setInterval(update, 200);
     return () => clearInterval(timer);
-  }, [failure]);
+  }, [of]);
   return left.value;
 }

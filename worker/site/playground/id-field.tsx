@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { failureFrom, reasonOf } from '../api/request-failure.ts';
 import { Button } from '../controls/button.tsx';
+import { Fault } from '../controls/fault.tsx';
 import { type IdText, idsOf, idsOfText, keepIds, readIds, textOfIds } from './id-prompt.ts';
 import { usePlayground } from './playground-state.ts';
 
@@ -71,11 +72,7 @@ export function IdField() {
         value={written.value ?? ids?.join(', ') ?? ''}
         onInput={(event) => write(event.currentTarget.value)}
       />
-      {fault.value !== '' && (
-        <p class="error-text" role="alert">
-          {fault.value}
-        </p>
-      )}
+      <Fault text={fault.value} />
       {fault.value === '' && ids === null && written.value === null && (
         <p class="row">
           <span class="quiet">The text has no known ids, so the text itself is sent.</span>

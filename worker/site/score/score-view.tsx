@@ -1,12 +1,13 @@
 import './score.css';
-import { type Signal, useSignal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { LOCAL_SUFFIX } from '../api/client.ts';
 import { Bar } from '../controls/bar.tsx';
 import { Button } from '../controls/button.tsx';
 import { ModelSelect } from '../controls/connection-selects.tsx';
+import { Fault } from '../controls/fault.tsx';
 import { saveFile } from '../controls/save-file.ts';
-import { FailureNotice } from '../playground/failure-notice.tsx';
+import { FailureNotice, useCountdown } from '../playground/failure-notice.tsx';
 import { offeredModels, useSession } from '../store/session.ts';
 import { type ReadLines, readLines } from './score-lines.ts';
 import { resultsCsv, resultsJsonl } from './score-results.ts';
@@ -64,11 +65,7 @@ export function ScoreView() {
       }}
     >
       <SourceField source={source.value} onChange={change} onFile={(file) => void open(file)} />
-      {refused.value !== '' && (
-        <p class="error-text" role="alert">
-          {refused.value}
-        </p>
-      )}
+      <Fault text={refused.value} />
       <div class="row">
         <ModelSelect
           label="Model that scores"
@@ -182,7 +179,7 @@ function RunResults({ run }: { readonly run: ScoreRun }) {
           {failed > 0 && `, ${failed.toLocaleString('en')} failed`}
           {state.name === 'stopped' && ', stopped'}
         </span>
-        {state.name === 'waiting' && <Countdown state={state} />}
+        {state.name === 'waiting' && <Countdown until={state.until} />}
         {isOpen && state.name !== 'failed' && (
           <Button text={failed > 0 ? 'Retry what failed' : 'Continue'} onClick={proceed} />
         )}
@@ -200,12 +197,7 @@ function RunResults({ run }: { readonly run: ScoreRun }) {
   );
 }
 
-/** How long the server wants the page to wait. */
-function Countdown({ state: { until } }: { readonly state: { readonly until: number } }) {
-  const left: Signal<number> = useSignal(Math.ceil((until - Date.now()) / 1000));
-  useEffect(() => {
-    const timer = setInterval(() => (left.value = Math.max(0, Math.ceil((until - Date.now()) / 1000))), 200);
-    return () => clearInterval(timer);
-  }, [until]);
-  return <span class="quiet">Waiting {left.value} s, as the server asks</span>;
+/** How long the server wants the page to wait. @param until Unix milliseconds */
+function Countdown({ until }: { readonly until: number }) {
+  return <span class="quiet">Waiting {useCountdown(until - Date.now(), until)} s, as the server asks</span>;
 }

@@ -7,7 +7,7 @@ import { useAccount } from '../account.ts';
 import type { BatchObject } from '../api-objects.ts';
 import { ageColumn } from '../columns.tsx';
 import type { Column } from '../data-table.tsx';
-import { ActionButton } from '../form/action-button.tsx';
+import { ActionButton } from '../form/form.tsx';
 import { count } from '../formats.ts';
 import { PagedTable } from '../paged-table.tsx';
 import type { ServerClock } from '../server-clock.ts';

@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { Bar } from '../../controls/bar.tsx';
 import { Button } from '../../controls/button.tsx';
 import { chooseFile } from '../../controls/choose-file.ts';
+import { Fault } from '../../controls/fault.tsx';
 import { Select } from '../../controls/select.tsx';
 import { useAccount } from '../account.ts';
 import { useAction } from '../resource.ts';
@@ -84,11 +85,7 @@ export function NewBatch({ onCreated }: { readonly onCreated: () => void }) {
       ) : (
         <Progress of={current} sent={sent.value} isBroken={failure !== null} onGiveUp={giveUp} />
       )}
-      {fault.value !== null && (
-        <p class="error-text" role="alert">
-          {fault.value}
-        </p>
-      )}
+      <Fault text={fault.value} />
       {failure !== null && current !== null && <Failure failure={failure} onRetry={run} />}
     </section>
   );

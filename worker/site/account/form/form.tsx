@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { Button } from '../../controls/button.tsx';
+import { Fault } from '../../controls/fault.tsx';
 import { useAction } from '../resource.ts';
-import { FormFault } from '../states.tsx';
 import { Fields } from './fields.tsx';
 import { bodyOf, type FormPart, type Texts, textsOf } from './form-fields.ts';
 
@@ -57,8 +57,28 @@ export function Form(props: FormProps) {
         onInput={(name, text) => (values.value = { ...values.peek(), [name]: text })}
       />
       {isRow && button}
-      <FormFault failure={failure} />
+      <Fault text={failure?.message} />
       {!isRow && <div class="row">{button}</div>}
     </form>
+  );
+}
+
+interface ActionButtonProps {
+  readonly text: string;
+  /** Text while the request runs. Default: the same. */
+  readonly busyText?: string;
+  readonly class?: string;
+  /** @throws RequestFailure */
+  readonly onSend: () => Promise<void>;
+}
+
+/** A button that sends one request. A refusal stands behind it. */
+export function ActionButton({ text, busyText = text, class: look = '', onSend }: ActionButtonProps) {
+  const { isBusy, failure, run } = useAction(onSend);
+  return (
+    <>
+      <Button class={look} text={isBusy ? busyText : text} disabled={isBusy} onClick={run} />
+      <Fault text={failure?.message} />
+    </>
   );
 }

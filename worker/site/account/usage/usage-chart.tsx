@@ -1,5 +1,4 @@
 import { useSignal } from '@preact/signals';
-import { niceMaximum } from './measures.ts';
 
 interface UsageChartProps {
   /** What a column is, such as `Day`. */
@@ -15,6 +14,13 @@ interface UsageChartProps {
 const HEIGHT = 100;
 /** From this number on, columns touch each other. */
 const DENSE = 120;
+
+/** Returns the least of 1, 2, 5 and their multiples by powers of ten that is at least `value`. */
+export function niceMaximum(value: number): number {
+  if (value <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((step) => step * power).find((nice) => nice >= value) ?? 10 * power;
+}
 
 const KEYS: Readonly<Record<string, (at: number, last: number) => number>> = {
   ArrowLeft: (at) => at - 1,

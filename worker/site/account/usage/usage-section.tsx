@@ -1,15 +1,14 @@
 import { type Signal, useSignal } from '@preact/signals';
+import { Fault } from '../../controls/fault.tsx';
 import { Pairs } from '../../controls/pairs.tsx';
 import { saveFile } from '../../controls/save-file.ts';
 import { Segments } from '../../controls/segments.tsx';
 import { useAccount } from '../account.ts';
-import { ActionButton } from '../form/action-button.tsx';
 import { Field } from '../form/fields.tsx';
-import { Form } from '../form/form.tsx';
+import { ActionButton, Form } from '../form/form.tsx';
 import type { FormField } from '../form/form-fields.ts';
 import { count, dayText, money } from '../formats.ts';
 import { Loaded } from '../states.tsx';
-import { MEASURES, type MeasureName } from './measures.ts';
 import { UsageChart } from './usage-chart.tsx';
 import {
   daysIn,
@@ -20,11 +19,31 @@ import {
   type UsageGroup,
   type UsageQuestion,
   type UsageRange,
+  type UsageSums,
   usageCsv,
   useUsage,
 } from './usage-query.ts';
 import { ByGroup, GROUPS } from './usage-table.tsx';
 
+/** What the chart draws, with its form in words. */
+const MEASURES = {
+  tokens: {
+    name: 'Tokens',
+    of: ({ prompt_tokens, completion_tokens }: UsageSums) => prompt_tokens + completion_tokens,
+    show: (value: number) => `${count(value)} tokens`,
+  },
+  cost: {
+    name: 'Cost',
+    of: ({ cost_micros }: UsageSums) => cost_micros,
+    show: (value: number) => `cost ${money(value)}`,
+  },
+  requests: {
+    name: 'Requests',
+    of: ({ requests }: UsageSums) => requests,
+    show: (value: number) => `${count(value)} requests`,
+  },
+} as const;
+type MeasureName = keyof typeof MEASURES;
 const PERIODS = ['7', '30', '90', '400'] as const;
 const MEASURE_OPTIONS = (Object.keys(MEASURES) as MeasureName[]).map(
   (name) => [name, MEASURES[name].name] as const,
@@ -58,9 +77,7 @@ export function UsageSection() {
           <ByGroup {...asked} filterBy={(next) => (filter.value = next)} />
         </>
       ) : (
-        <p class="error-text" role="alert">
-          {fault}
-        </p>
+        <Fault text={fault} />
       )}
     </>
   );

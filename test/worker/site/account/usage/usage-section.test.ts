@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openAccount } from '../../../../../worker/site/account/account.ts';
-import { niceMaximum } from '../../../../../worker/site/account/usage/measures.ts';
+import { niceMaximum } from '../../../../../worker/site/account/usage/usage-chart.tsx';
 import {
   daysIn,
   lastDays,
