@@ -114,7 +114,7 @@ function LateFailure() {
   const failure = lateFailure.value;
   if (failure === null) return null;
   return (
-    <div class="notice" role="alert">
+    <div class="notice row spread" role="alert">
       <div>
         <strong>The change was not made</strong>
         <p>{failure.message}</p>

@@ -16,7 +16,7 @@ interface FailureProps {
 export function Failure({ failure, onRetry }: FailureProps) {
   if (failure.status !== 403) return <FailureNotice failure={failure} onRetry={onRetry} />;
   return (
-    <div class="notice" role="alert">
+    <div class="notice row spread" role="alert">
       <div>
         <strong>This key may not do this</strong>
         <p>{failure.message}</p>

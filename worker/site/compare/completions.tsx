@@ -54,7 +54,7 @@ function Verdict({ state, left, right, differences: { equal, first } }: VerdictP
       ? 'Both answers have the same tokens.'
       : `${equal} tokens in common, of ${totals.join(' and ')}. The first difference is token ${first + 1}. Underlined tokens are in one answer only.`;
   return (
-    <div class="compare-verdict">
+    <div class="compare-verdict row spread">
       <p role="status" class="figures">
         {left && right ? verdict : 'Waiting for both answers …'}
       </p>

@@ -51,7 +51,7 @@ export function Arrival() {
   const { arrival } = usePlayground();
   if (arrival.value === null) return null;
   return (
-    <div class="arrival" role="status">
+    <div class="arrival row spread" role="status">
       <p>
         {'fault' in arrival.value ? (
           <span class="error-text">{arrival.value.fault}</span>

@@ -21,7 +21,7 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
     if (retriesItself && seconds === 0) onRetry();
   }, [retriesItself, seconds === 0]);
   return (
-    <div class="notice" role="alert">
+    <div class="notice row spread" role="alert">
       <div>
         <strong>{what}</strong>
         <p>
