@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { logitDifferences, requireCorrectLogits, SHAPES } from './gate.ts';
+import { logitDifferences, SHAPES } from './gate.ts';
 import { runnerCases, withNumbers } from './runners.ts';
 
 const TIMEOUT_MS = 120_000;
@@ -30,11 +30,4 @@ describe.each(['per-tensor', 'per-channel'] as const)('a KV cache of 8 bits, sca
       expect(unrounded).toBeGreaterThan(worst);
     }
   });
-});
-
-it('the gate before measurements names the first shape whose logits are wrong', async () => {
-  const cpu = runnerCases().find(({ name }) => name === 'cpu')!;
-  await expect(requireCorrectLogits({ ...cpu, tolerance: 1e-12 })).rejects.toThrow(
-    /^logits differ from float64 by .* with head size 64, 1 query heads per KV head; allowed: 1e-12$/,
-  );
 });

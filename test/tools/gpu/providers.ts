@@ -8,7 +8,8 @@ export interface ProviderAtHand {
   readonly absent: string | null;
 }
 
-export function providersAtHand(machine: Machine = thisMachine()): ProviderAtHand[] {
+export function providersAtHand(): ProviderAtHand[] {
+  const machine = thisMachine();
   const settings = (provider: ProviderAtHand['provider'], absent: string | null) => ({
     device: { provider, deviceId: null, memoryBytes: null },
     provider,
