@@ -35,10 +35,12 @@ export async function decodeRates(runner: ModelRunner, options: RateOptions): Pr
   const prompt = Array.from({ length: context }, (_, at) => (at * 31 + 7) % vocabularySize);
   await prefill(runner, 0, prompt);
   for (let slot = 1; slot < slots; slot++) runner.copy(0, slot, context);
+  const kept = runner.states?.keep(0, context);
   const rates: DecodeRate[] = [];
   for (const batch of batches) {
     const times: number[] = [];
     const [tokens, positions] = [new Int32Array(batch), new Int32Array(batch)];
+    for (let slot = 0; slot < batch; slot++) kept?.restore(slot, context);
     const coldness = runner.sparse ? Array<number>(batch).fill(1) : undefined;
     for (let step = 0; step < WARM_STEPS + steps; step++) {
       tokens.fill((step * 13 + 5) % vocabularySize);
