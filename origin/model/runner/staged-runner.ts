@@ -48,9 +48,11 @@ export class StagedRunner implements ModelRunner {
   decode(batch: DecodeBatch): Float32Array {
     this.#guard.requireIdle();
     const { firstSlot, rows } = batch;
-    const wide = this.#idle.widened(batch, { firstSlot: 0, rows: firstSlot + rows });
+    // Idle rows keep the caller's positions: elsewhere, a slot's state would be lost.
+    const asked = { ...batch, idle: undefined };
+    const wide = this.#idle.widened(asked, { firstSlot: 0, rows: firstSlot + rows });
     for (let slot = 0; slot < wide.rows; slot++) this.#unstage(slot, wide.positions[slot]!);
-    this.#idle.decoded(batch);
+    this.#idle.decoded(asked);
     return this.#parts.decoder.decode(wide).subarray(firstSlot * this.shape.vocabularySize);
   }
 
