@@ -14,6 +14,7 @@ import { projectLatent, withoutPadding } from './latent-attention.ts';
 import {
   type GraphContext,
   haveSameFormat,
+  inEightBits,
   nameOf,
   splitLast,
   trimmed,
@@ -29,13 +30,14 @@ const ROTARY_PAIR_MULTIPLE = 8;
 
 /** Writes the attention of one layer over [batch, sequence, hidden], with its output projection. */
 export function writeAttention(
-  context: GraphContext,
+  layers: GraphContext,
   positions: Positions,
   described: AttentionDesign,
   layer: number,
   input: string,
   hidden: number,
 ): string {
+  const context = inEightBits(layers);
   const { graph, type } = context;
   const design = type === 'float32' ? withUnitScale(described) : described;
   const { heads, kvHeads, headSize, rotary } = design;

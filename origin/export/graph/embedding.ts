@@ -6,15 +6,13 @@ import {
   blockTensors,
   floatTensor,
   type GraphContext,
+  inEightBits,
   nameOf,
   writeLinear,
   writeMatMul,
 } from './linear.ts';
 import { writeOptionalNorm } from './norms.ts';
 import type { Positions } from './positions.ts';
-
-/** 4 bits in the head or the embedding cost more accuracy than they save time. */
-const MIN_BITS = 8;
 
 /** Writes the vectors [batch, sequence, hidden] of the tokens. */
 export function writeEmbedding(
@@ -58,7 +56,7 @@ export function gatherRows(
   const { graph } = context;
   const matrix = context.weights.open(table, 'matrix', count, width);
   const name = nameOf(table);
-  const format = blockFormat(context, matrix, MIN_BITS);
+  const format = blockFormat(inEightBits(context), matrix);
   // GatherBlockQuantized reads rows of exactly `width` values, MatMulNBits rows of whole blocks.
   if (format === null || width % format.blockSize !== 0) {
     return graph.node('Gather', [floatTensor(context, name, matrix, [count, width]), ids]);
@@ -98,7 +96,7 @@ export function writeHead(
       : floatTensor(context, nameOf(head.bias), weights.open(head.bias, 'vector', vocabulary, 1), [
           vocabulary,
         ]);
-  let logits = writeMatMul(context, input, nameOf(head.weight), matrix, bias, MIN_BITS);
+  let logits = writeMatMul(inEightBits(context), input, nameOf(head.weight), matrix, bias);
   if (type !== 'float32') logits = graph.node('Cast', [logits], { integers: { to: ElementType.float32 } });
   const scalar = (value: number) => graph.scalar(value, 'float32');
   if (logitScale !== 1) logits = graph.node('Mul', [logits, scalar(logitScale)]);

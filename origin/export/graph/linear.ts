@@ -42,6 +42,17 @@ export interface GraphContext {
   readonly type: FloatType;
 }
 
+const IN_EIGHT_BITS: Partial<Record<WeightPrecision, WeightPrecision>> = { int4: 'int8', int4f32: 'int8f32' };
+
+/**
+ * The same graph, whose next matrices have at least 8 bits. In 4 bits, attention, embedding and head lose
+ * most per byte.
+ */
+export const inEightBits = (context: GraphContext): GraphContext => ({
+  ...context,
+  precision: IN_EIGHT_BITS[context.precision] ?? context.precision,
+});
+
 /** Values that are read and converted at once: 4 MiB of float32. */
 const CHUNK_VALUES = 2 ** 20;
 
@@ -200,10 +211,9 @@ export function writeMatMul(
   name: string,
   matrix: Matrix,
   bias: string | null,
-  minBits: 4 | 8 = 4,
 ): string {
   const { graph } = context;
-  const format = blockFormat(context, matrix, minBits);
+  const format = blockFormat(context, matrix);
   if (format === null) {
     const weight = floatTensor(context, name, matrix, [matrix.rows, matrix.columns]);
     const product = graph.node('FusedMatMul', [input, weight], { microsoft: true, integers: { transB: 1 } });
@@ -233,11 +243,9 @@ export const trimmed = (inputs: readonly string[]): string[] =>
 export function blockFormat(
   { precision, blockSize }: Pick<GraphContext, 'precision' | 'blockSize'>,
   { blocks, columns }: Pick<Matrix, 'blocks' | 'columns'>,
-  minBits: 4 | 8 = 4,
 ): BlockFormat | null {
-  const weightBits = bitsOf(precision);
-  if (weightBits === null) return null;
-  const bits = Math.max(weightBits, minBits) as 4 | 8;
+  const bits = bitsOf(precision);
+  if (bits === null) return null;
   if (blocks !== null && blocks.bits <= bits) return blocks;
   const isRow = precision === 'int8a8' && columns % MIN_BLOCK_SIZE === 0;
   const most = isRow ? Math.max(...BLOCK_SIZES) : blockSize;

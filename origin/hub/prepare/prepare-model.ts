@@ -75,7 +75,7 @@ export const WEIGHT_PRECISIONS: Readonly<Record<string, WeightPrecision>> = {
 };
 
 /** Part of the names of built directories. Raise it when the builder writes other graphs. */
-const BUILDER_VERSION = 6;
+const BUILDER_VERSION = 7;
 
 /** In the directory of built models. One build runs at a time. */
 const LOCK_FILE = '.lock';

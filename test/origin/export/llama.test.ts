@@ -83,6 +83,23 @@ describe('a Llama from safetensors', () => {
     },
   );
 
+  it.each(['int4', 'int4f32'] as const)(
+    'in %s has 4 bits in its feed-forward matrices only',
+    async (precision) => {
+      const { directory } = writeLlama(temporaryDirectory());
+      const { directory: model } = await built(directory, { precision });
+      const { nodes } = readGraph(readFileSync(join(model, 'model.onnx')));
+      const products = nodes.filter(({ operator }) => operator === 'MatMulNBits');
+      const inFour = products.filter(({ integers }) => integers.get('bits') === 4);
+      const kindOf = (name: string) => /\.(\w+)\.\w+_proj/.exec(name)?.[1] ?? 'head';
+      expect(new Set(inFour.map(({ inputs }) => kindOf(inputs[1]!)))).toEqual(new Set(['mlp']));
+      const inEight = products.filter(({ integers }) => integers.get('bits') === 8);
+      expect(new Set(inEight.map(({ inputs }) => kindOf(inputs[1]!)))).toEqual(
+        new Set(['self_attn', 'head']),
+      );
+    },
+  );
+
   it.each([
     ['fp16', 4],
     ['fp32', 5],
