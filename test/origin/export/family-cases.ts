@@ -35,7 +35,7 @@ const caseSchema = z.object({
 
 export type FamilyCase = z.infer<typeof caseSchema>;
 
-const [head = '', ...lines] = readFileSync(new URL('families.jsonl', import.meta.url), 'utf8')
+const [head = '', ...lines] = readFileSync(new URL('./families.jsonl', import.meta.url), 'utf8')
   .trim()
   .split('\n');
 
