@@ -12,6 +12,7 @@ import {
 import { readJsonFile } from '../config/named-file.ts';
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/config/device.ts';
+import { BUILT_PRECISIONS } from '../model/config/model-files.ts';
 import { type MemoryLimits, NO_MEMORY_LIMITS } from './memory-budget.ts';
 
 /** Reads the file that declares the models of an origin and their memory limits. */
@@ -34,7 +35,7 @@ const modelEntry = z.strictObject({
   directory: z.string().min(1).optional(),
   /** What is built first: `owner/name[:variant]`, a directory or a .gguf file. */
   model: z.string().min(1).optional(),
-  precision: z.enum(['fp32', 'fp16', 'bf16', 'q8', 'q8f32', 'q4', 'q4f32']).optional(),
+  precision: z.enum(BUILT_PRECISIONS).optional(),
   adapter: z.string().min(1).optional(),
   load: z.enum(['start', 'first-use']).default('start'),
   /** Unload after this many seconds without a request; absent = never. */

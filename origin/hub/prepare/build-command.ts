@@ -4,6 +4,7 @@ import { BLOCK_SIZES, DEFAULT_BLOCK_SIZE, type WeightPrecision } from '@continuo
 import { type Command, Option } from 'commander';
 import { readModelSettings } from '../../config/config.ts';
 import type { Environment } from '../../config/environment.ts';
+import { BUILT_PRECISIONS } from '../../model/config/model-files.ts';
 import { withExamples } from '../../terminal/program.ts';
 import { byteSize, createProgress } from '../../terminal/progress.ts';
 import type { Terminal } from '../../terminal/terminal.ts';
@@ -11,7 +12,7 @@ import { commandConnection, throughProxy } from '../fetch/command-connection.ts'
 import { HubClient } from '../fetch/hub-client.ts';
 import { readHubSettings } from '../fetch/hub-settings.ts';
 import { DEFAULT_REVISION, requireRevision } from '../fetch/names.ts';
-import { type PreparedModel, prepareModel, WEIGHT_PRECISIONS } from './prepare-model.ts';
+import { type PreparedModel, prepareModel, weightPrecision } from './prepare-model.ts';
 
 /** `continuo model build`, and the options that it shares with `continuo serve`. */
 
@@ -29,7 +30,7 @@ export const withBuildOptions = (command: Command): Command =>
   command
     .addOption(
       new Option('--precision <name>', 'default: q8 on a CPU, fp16 on a device; bf16: CUDA').choices(
-        Object.keys(WEIGHT_PRECISIONS),
+        BUILT_PRECISIONS,
       ),
     )
     .addOption(
@@ -106,7 +107,7 @@ const deviceOf = (environment: Environment) => readModelSettings(environment).mo
 
 function precisionOf({ precision }: BuildOptions, environment: Environment): WeightPrecision {
   const { provider } = deviceOf(environment);
-  return WEIGHT_PRECISIONS[precision ?? ''] ?? (provider === 'cpu' ? 'int8' : 'fp16');
+  return weightPrecision(precision ?? '') ?? (provider === 'cpu' ? 'int8' : 'fp16');
 }
 
 function reportOf({ id, directory, built }: PreparedModel): string[] {

@@ -8,7 +8,7 @@ import { type BlockSize, DEFAULT_BLOCK_SIZE, type WeightPrecision } from '@conti
 import { openCheckpoint } from '@continuo/export/open-checkpoint.ts';
 import type { DeviceSettings } from '../../model/config/device.ts';
 import { textsOf } from '../../model/config/model-directory.ts';
-import { filesOf, type Precision } from '../../model/config/model-files.ts';
+import { BUILT_PRECISIONS, filesOf, type Precision } from '../../model/config/model-files.ts';
 import { readProvenance } from '../../model/config/provenance.ts';
 import type { FileProgress } from '../../terminal/progress.ts';
 import { Tokenizer } from '../../tokenizer/tokenizer.ts';
@@ -57,22 +57,11 @@ export interface PreparedModel {
   readonly built: BuiltModel | null;
 }
 
-/** Precisions of built graphs by the names that users give them. */
-export const WEIGHT_PRECISIONS: Readonly<Record<string, WeightPrecision>> = {
-  fp32: 'fp32',
-  fp16: 'fp16',
-  bf16: 'bf16',
-  int8: 'int8',
-  q8: 'int8',
-  int8a8: 'int8a8',
-  q8a8: 'int8a8',
-  int4: 'int4',
-  q4: 'int4',
-  int8f32: 'int8f32',
-  q8f32: 'int8f32',
-  int4f32: 'int4f32',
-  q4f32: 'int4f32',
-};
+/** Returns the precision of a graph that is built by the name that users give it; undefined if it is none. */
+export function weightPrecision(name: string): WeightPrecision | undefined {
+  const known = BUILT_PRECISIONS.find((each) => each === name);
+  return known?.replace(/^q/, 'int') as WeightPrecision | undefined;
+}
 
 /** Part of the names of built directories. Raise it when the builder writes other graphs. */
 const BUILDER_VERSION = 7;
@@ -163,7 +152,7 @@ async function prepareRepository(
 ): Promise<PreparedModel> {
   const wanted = variant?.toLowerCase() ?? '';
   // This is the name of a type of GGUF files.
-  const precision = wanted === 'bf16' ? undefined : WEIGHT_PRECISIONS[wanted];
+  const precision = wanted === 'bf16' ? undefined : weightPrecision(wanted);
   const revision = nameOrOption('revision', named, request.revision, DEFAULT_REVISION);
   const located = await locate({ repository, revision, variant, precision }, context);
   const { format, commit, bytes, missingBytes } = located;

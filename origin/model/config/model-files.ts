@@ -13,6 +13,12 @@ import { ModelError } from './model-json.ts';
 export const PRECISIONS = ['q4', 'q4f16', 'fp16', 'fp32', 'bnb4', 'q8', 'int8', 'uint8'] as const;
 export type Precision = (typeof PRECISIONS)[number];
 
+/** Names of the precisions that graphs are built in. `q4` is short for `int4`, and so on. */
+export const BUILT_PRECISIONS = [
+  ...(['fp32', 'fp16', 'bf16', 'int8', 'q8', 'int8a8', 'q8a8', 'int4', 'q4'] as const),
+  ...(['int8f32', 'q8f32', 'int4f32', 'q4f32'] as const),
+] as const;
+
 /** File name suffixes of transformers.js. */
 export const PRECISION_SUFFIXES: Readonly<Record<Precision, readonly string[]>> = {
   q4: ['_q4'],

@@ -28,6 +28,11 @@ it('accepts several models on any provider', () => {
   expect(devices.map(({ provider }) => provider)).toEqual(providers);
 });
 
+it.each(['q8a8', 'int4', 'q4f32'])('a model that is built may have the precision %s', (precision) => {
+  const file = modelsFile(JSON.stringify({ models: [{ name: 'm', model: 'owner/name', precision }] }));
+  expect(readModels({ modelsFile: file, model: BASE }).models[0]!.source).toMatchObject({ precision });
+});
+
 it('a model with a provider without device options inherits none from the environment', () => {
   const base = readConfig({
     CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes',
