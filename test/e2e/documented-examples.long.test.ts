@@ -18,8 +18,6 @@ const system = forAllTests(startSystem);
 async function runExample(command: string, args: readonly string[]): Promise<string> {
   const env = {
     ...process.env,
-    // The bin of an older Node would start this one.
-    PATH: `${path.dirname(process.execPath)}:${process.env.PATH}`,
     KEY: system.apiKey,
     CONTINUO_URL: system.url,
     CONTINUO_STATE_DIR: system.stateDirectory,
