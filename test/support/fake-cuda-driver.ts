@@ -359,7 +359,7 @@ const RUN_THREADS = `
   void feed_on_cpu(unsigned columns, const uint64_t *arguments) { run_on_cpu(columns, arguments, feed_thread); }
 `;
 
-const DRAW_KERNEL = new URL('../../origin/model/runner/kernels/draw-tokens.cu', import.meta.url);
+const DRAW_KERNEL = new URL('../../origin/model/runner/device/kernels/draw-tokens.cu', import.meta.url);
 
 export const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0;
 

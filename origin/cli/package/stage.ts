@@ -13,7 +13,7 @@ const FILES = [
   'worker/usage-migrations',
   'worker/site/dist/public',
   'origin/models/continuo-mini',
-  'origin/model/runner/kernels',
+  'origin/model/runner/device/kernels',
 ];
 const README = 'origin/cli/package/README.md';
 const BIN = 'origin/cli/continuo.js';

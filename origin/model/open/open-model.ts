@@ -16,8 +16,8 @@ import { openCudaDriver } from '../ort/cuda-driver.ts';
 import { type GraphFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { hasVnni } from '../ort/vnni.ts';
-import { scoreFault as findScoreFault } from '../runner/check-scores.ts';
-import { GraphRunner } from '../runner/graph-runner.ts';
+import { scoreFault as findScoreFault } from '../runner/device/check-scores.ts';
+import { GraphRunner } from '../runner/device/graph-runner.ts';
 import {
   describeLayout,
   type KvLayout,

@@ -1,6 +1,6 @@
 import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
-import { scoreBytes } from '../runner/device-scores.ts';
+import { scoreBytes } from '../runner/device/device-scores.ts';
 import { elementBytes } from '../runner/kv-cache.ts';
 import { MAX_PROMPT_LOGITS } from '../runner/runner-options.ts';
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { DecodeBatch, ModelRunner } from '../../../origin/model/model-runner.ts';
-import { StagedRunner } from '../../../origin/model/runner/staged-runner.ts';
+import { StagedRunner } from '../../../origin/model/runner/device/staged-runner.ts';
 
 const shape = { vocabularySize: 2, contextLength: 64, slots: 4, prefillChunk: 8, minRows: 1 };
 type Parts = ConstructorParameters<typeof StagedRunner>[0];

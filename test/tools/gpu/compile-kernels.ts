@@ -8,7 +8,7 @@ import koffi from 'koffi';
  * library libnvrtc.so.13 of CUDA, for example that of the package nvidia-cuda-nvrtc. It needs no card.
  */
 
-const kernels = fileURLToPath(new URL('../../../origin/model/runner/kernels/', import.meta.url));
+const kernels = fileURLToPath(new URL('../../../origin/model/runner/device/kernels/', import.meta.url));
 
 /** From Turing on; the driver compiles for later cards. */
 const OPTIONS = ['--gpu-architecture=compute_75', '--std=c++17'];

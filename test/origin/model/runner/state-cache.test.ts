@@ -5,8 +5,8 @@ import { openCudaDriver } from '../../../../origin/model/ort/cuda-driver.ts';
 import type { OrtBinding } from '../../../../origin/model/ort/ort-binding.ts';
 import type { OrtApi } from '../../../../origin/model/ort/ort-capi.ts';
 import type { OrtDeviceMemory } from '../../../../origin/model/ort/ort-device.ts';
-import { CudaKvCopier } from '../../../../origin/model/runner/cuda-kv-copier.ts';
-import { DeviceStates } from '../../../../origin/model/runner/device-states.ts';
+import { CudaKvCopier } from '../../../../origin/model/runner/device/cuda-kv-copier.ts';
+import { DeviceStates } from '../../../../origin/model/runner/device/device-states.ts';
 import { HostStates, StateCache, type StateMemory } from '../../../../origin/model/runner/state-cache.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
 

@@ -1,11 +1,11 @@
-import type { DecodeBatch, SlotToken } from '../model-runner.ts';
-import type { CudaCopies } from '../ort/cuda-copies.ts';
-import type { CudaEvent } from '../ort/cuda-stream.ts';
+import type { DecodeBatch, SlotToken } from '../../model-runner.ts';
+import type { CudaCopies } from '../../ort/cuda-copies.ts';
+import type { CudaEvent } from '../../ort/cuda-stream.ts';
+import type { KvLayout } from '../kv-cache.ts';
 import { BegunRun } from './begun-run.ts';
 import type { AskedRows } from './brought-rows.ts';
 import type { DecodeInputs } from './decode-inputs.ts';
 import type { DeviceLogits } from './device-logits.ts';
-import type { KvLayout } from './kv-cache.ts';
 
 interface EarlyRunsOptions {
   readonly copies: CudaCopies;

@@ -1,9 +1,13 @@
-import type { ModelRunner } from '../model-runner.ts';
-import type { CudaCopies } from '../ort/cuda-copies.ts';
-import { openCudaDriver } from '../ort/cuda-driver.ts';
-import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import { OrtSession } from '../ort/ort-session.ts';
-import { SparseLogits } from '../sparse-logits.ts';
+import type { ModelRunner } from '../../model-runner.ts';
+import type { CudaCopies } from '../../ort/cuda-copies.ts';
+import { openCudaDriver } from '../../ort/cuda-driver.ts';
+import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
+import { OrtSession } from '../../ort/ort-session.ts';
+import { SparseLogits } from '../../sparse-logits.ts';
+import { type KvLayout, kvLayout } from '../kv-cache.ts';
+import type { KvCopier } from '../kv-copier.ts';
+import { OrtRunner } from '../ort-runner.ts';
+import { inOrdinaryMemory, keptLogitRows, type RunnerOptions } from '../runner-options.ts';
 import { BegunPrompts } from './begun-prompts.ts';
 import { CudaKvCopier } from './cuda-kv-copier.ts';
 import { DecodeGraphs } from './decode-graphs.ts';
@@ -11,11 +15,7 @@ import { DeviceKvCache } from './device-kv-cache.ts';
 import { DeviceScores } from './device-scores.ts';
 import { DeviceStates } from './device-states.ts';
 import { GraphRunner } from './graph-runner.ts';
-import { type KvLayout, kvLayout } from './kv-cache.ts';
-import type { KvCopier } from './kv-copier.ts';
 import { OrtRowCopier } from './ort-row-copier.ts';
-import { OrtRunner } from './ort-runner.ts';
-import { inOrdinaryMemory, keptLogitRows, type RunnerOptions } from './runner-options.ts';
 import { StagedRunner } from './staged-runner.ts';
 
 /** How a runner of a device binds and copies; tests choose other ways on the CPU. */

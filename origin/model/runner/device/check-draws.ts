@@ -1,5 +1,5 @@
-import { type DrawnToken, type DrawRequest, NEUTRAL_DRAW } from '../device-draws.ts';
-import type { SparseRows } from '../model-runner.ts';
+import { type DrawnToken, type DrawRequest, NEUTRAL_DRAW } from '../../device-draws.ts';
+import type { SparseRows } from '../../model-runner.ts';
 
 /** Weights are float32 on a device, and added in another order. */
 const ROUNDING = 1e-5;

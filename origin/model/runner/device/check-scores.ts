@@ -1,4 +1,4 @@
-import type { ModelRunner, TokenScore } from '../model-runner.ts';
+import type { ModelRunner, TokenScore } from '../../model-runner.ts';
 
 /** Largest error of a logprob: sums of float32, each by the device's own exponential. */
 const TOLERANCE = 1e-4;

@@ -5,12 +5,12 @@ import type {
   ModelShape,
   PrefillChunk,
   SlotStates,
-} from '../model-runner.ts';
-import { RunTerminated } from '../model-runner.ts';
-import { RunGuard } from '../ort/run-guard.ts';
+} from '../../model-runner.ts';
+import { RunTerminated } from '../../model-runner.ts';
+import { RunGuard } from '../../ort/run-guard.ts';
+import { IdleRows } from '../idle-rows.ts';
+import type { OrtRunner } from '../ort-runner.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
-import { IdleRows } from './idle-rows.ts';
-import type { OrtRunner } from './ort-runner.ts';
 
 interface StagedParts {
   /** Decodes all slots; its cache is `slots`. */

@@ -2,16 +2,16 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import koffi from 'koffi';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openCudaDriver } from '../../../../origin/model/ort/cuda-driver.ts';
-import type { OrtDeviceMemory } from '../../../../origin/model/ort/ort-device.ts';
-import { DeviceDraws } from '../../../../origin/model/runner/device-draws.ts';
-import { Sampler } from '../../../../origin/sampling/sampler.ts';
-import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../../shared/sampling.ts';
-import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
-import { originOf } from '../../../tools/gpu/compile-kernels.ts';
-import { anyHistory, anyLogits, anyMask, anyParameters } from '../../sampling/arbitraries.ts';
-import { bitsOf, historyOf, vocabularyOf, workspaceOf } from '../../sampling/one-token.ts';
-import { distribution, normalised, type Share, type Situation } from '../../sampling/reference.ts';
+import { openCudaDriver } from '../../../../../origin/model/ort/cuda-driver.ts';
+import type { OrtDeviceMemory } from '../../../../../origin/model/ort/ort-device.ts';
+import { DeviceDraws } from '../../../../../origin/model/runner/device/device-draws.ts';
+import { Sampler } from '../../../../../origin/sampling/sampler.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../../../shared/sampling.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../../../../support/fake-cuda-driver.ts';
+import { originOf } from '../../../../tools/gpu/compile-kernels.ts';
+import { anyHistory, anyLogits, anyMask, anyParameters } from '../../../sampling/arbitraries.ts';
+import { bitsOf, historyOf, vocabularyOf, workspaceOf } from '../../../sampling/one-token.ts';
+import { distribution, normalised, type Share, type Situation } from '../../../sampling/reference.ts';
 
 /** Weights are float32 on a device. */
 const ROUNDING = 1e-5;
@@ -166,7 +166,10 @@ describe.runIf(hasCompiler)('draws on a device', () => {
 
 it('the compiled kernel is that of its source', () => {
   const read = (name: string) =>
-    readFileSync(new URL(`../../../../origin/model/runner/kernels/${name}`, import.meta.url), 'utf8');
+    readFileSync(
+      new URL(`../../../../../origin/model/runner/device/kernels/${name}`, import.meta.url),
+      'utf8',
+    );
   expect(read('draw-tokens.ptx').startsWith(originOf(read('draw-tokens.cu')))).toBe(true);
 });
 

@@ -1,8 +1,8 @@
-import type { DecodeBatch, SlotToken } from '../model-runner.ts';
-import { ElementType } from '../onnx/onnx-graph.ts';
-import type { DeviceTensor, Pointer } from '../ort/bound-tensors.ts';
-import type { CudaCopies, CudaWork } from '../ort/cuda-copies.ts';
-import type { OrtDeviceMemory } from '../ort/ort-device.ts';
+import type { DecodeBatch, SlotToken } from '../../model-runner.ts';
+import { ElementType } from '../../onnx/onnx-graph.ts';
+import type { DeviceTensor, Pointer } from '../../ort/bound-tensors.ts';
+import type { CudaCopies, CudaWork } from '../../ort/cuda-copies.ts';
+import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
 
 /** Where the inputs of all rows begin, and the bytes of a row. */
 const PARTS = {

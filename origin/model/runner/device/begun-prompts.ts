@@ -1,17 +1,17 @@
-import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-names.ts';
-import type { DecoderInterface } from '../decoder/decoder-interface.ts';
-import type { BegunPrefill, PrefillChunk } from '../model-runner.ts';
-import { ElementType } from '../onnx/onnx-graph.ts';
-import { arrayTensor, type DeviceTensor, type Pointer } from '../ort/bound-tensors.ts';
-import type { CudaCopies, HostMemory } from '../ort/cuda-copies.ts';
-import type { TimedEvent } from '../ort/cuda-stream.ts';
-import type { OrtBinding } from '../ort/ort-binding.ts';
-import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import type { OrtSession } from '../ort/ort-session.ts';
-import { PrefillInputs } from './batch-inputs.ts';
+import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../config/decoder-names.ts';
+import type { DecoderInterface } from '../../decoder/decoder-interface.ts';
+import type { BegunPrefill, PrefillChunk } from '../../model-runner.ts';
+import { ElementType } from '../../onnx/onnx-graph.ts';
+import { arrayTensor, type DeviceTensor, type Pointer } from '../../ort/bound-tensors.ts';
+import type { CudaCopies, HostMemory } from '../../ort/cuda-copies.ts';
+import type { TimedEvent } from '../../ort/cuda-stream.ts';
+import type { OrtBinding } from '../../ort/ort-binding.ts';
+import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
+import type { OrtSession } from '../../ort/ort-session.ts';
+import { PrefillInputs } from '../batch-inputs.ts';
+import type { KvLayout } from '../kv-cache.ts';
+import { MAX_PROMPT_LOGITS } from '../runner-options.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
-import type { KvLayout } from './kv-cache.ts';
-import { MAX_PROMPT_LOGITS } from './runner-options.ts';
 
 interface BegunPromptsOptions {
   readonly session: OrtSession;

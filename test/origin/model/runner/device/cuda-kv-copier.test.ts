@@ -1,15 +1,15 @@
 import { rmSync } from 'node:fs';
 import koffi from 'koffi';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { faultKind } from '../../../../origin/model/model-runner.ts';
-import { openCudaDriver } from '../../../../origin/model/ort/cuda-driver.ts';
-import { openOrtApi } from '../../../../origin/model/ort/ort-capi.ts';
-import { openLibrary } from '../../../../origin/model/ort/ort-library.ts';
-import { CudaKvCopier } from '../../../../origin/model/runner/cuda-kv-copier.ts';
-import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
-import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
-import { driverRunner } from '../../../tools/gpu/runners.ts';
-import { prefillPrompt, randomTokens, temporaryDirectory } from '../synthetic-runner.ts';
+import { faultKind } from '../../../../../origin/model/model-runner.ts';
+import { openCudaDriver } from '../../../../../origin/model/ort/cuda-driver.ts';
+import { openOrtApi } from '../../../../../origin/model/ort/ort-capi.ts';
+import { openLibrary } from '../../../../../origin/model/ort/ort-library.ts';
+import { CudaKvCopier } from '../../../../../origin/model/runner/device/cuda-kv-copier.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../../../../support/fake-cuda-driver.ts';
+import { writeSyntheticModel } from '../../../../support/synthetic/synthetic-model.ts';
+import { driverRunner } from '../../../../tools/gpu/runners.ts';
+import { prefillPrompt, randomTokens, temporaryDirectory } from '../../synthetic-runner.ts';
 
 /** Opens a runner that copies with a driver made for the test. */
 function open() {

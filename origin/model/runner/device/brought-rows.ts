@@ -1,8 +1,8 @@
-import type { DecodeBatch } from '../model-runner.ts';
-import type { Pointer } from '../ort/bound-tensors.ts';
-import type { CudaCopies } from '../ort/cuda-copies.ts';
-import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import type { SparseLogits } from '../sparse-logits.ts';
+import type { DecodeBatch } from '../../model-runner.ts';
+import type { Pointer } from '../../ort/bound-tensors.ts';
+import type { CudaCopies } from '../../ort/cuda-copies.ts';
+import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
+import type { SparseLogits } from '../../sparse-logits.ts';
 import type { DecodeInputs } from './decode-inputs.ts';
 import { DeviceLogits, type DeviceLogitsOptions } from './device-logits.ts';
 

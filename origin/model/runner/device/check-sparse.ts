@@ -1,5 +1,5 @@
-import type { SparseRows } from '../model-runner.ts';
-import { AbsentLogits, BLOCK_SIZE, type SparseRow } from '../sparse-logits.ts';
+import type { SparseRows } from '../../model-runner.ts';
+import { AbsentLogits, BLOCK_SIZE, type SparseRow } from '../../sparse-logits.ts';
 
 /** Largest relative error of a block's sum: float32 sums of 128 terms, each by the card's own exponential. */
 const TOLERANCE = 1e-4;

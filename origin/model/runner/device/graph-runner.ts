@@ -9,14 +9,14 @@ import type {
   PrefillChunk,
   SlotToken,
   SparseRows,
-} from '../model-runner.ts';
-import { faultKind } from '../model-runner.ts';
-import { RunGuard } from '../ort/run-guard.ts';
+} from '../../model-runner.ts';
+import { faultKind } from '../../model-runner.ts';
+import { RunGuard } from '../../ort/run-guard.ts';
+import { IdleRows } from '../idle-rows.ts';
+import type { OrtRunner } from '../ort-runner.ts';
 import type { BegunPrompts } from './begun-prompts.ts';
 import { promptFault } from './check-ahead.ts';
 import type { DecodeGraphs } from './decode-graphs.ts';
-import { IdleRows } from './idle-rows.ts';
-import type { OrtRunner } from './ort-runner.ts';
 
 interface GraphParts {
   /** Runs prompts. Owns what the parts share. */

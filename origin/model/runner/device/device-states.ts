@@ -1,7 +1,7 @@
-import type { StateTensor } from '../decoder/state-tensors.ts';
-import type { DeviceTensor, Pointer } from '../ort/bound-tensors.ts';
-import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import type { DeviceRows, KvCopier } from './kv-copier.ts';
+import type { StateTensor } from '../../decoder/state-tensors.ts';
+import type { DeviceTensor, Pointer } from '../../ort/bound-tensors.ts';
+import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
+import type { DeviceRows, KvCopier } from '../kv-copier.ts';
 import {
   bytesOfState,
   type KeptRow,
@@ -9,7 +9,7 @@ import {
   type StateMemory,
   type StatePlace,
   stateTensor,
-} from './state-cache.ts';
+} from '../state-cache.ts';
 
 interface StateBuffer {
   readonly tensor: StateTensor;

@@ -1,6 +1,6 @@
-import type { DeviceTensor } from '../ort/bound-tensors.ts';
-import type { CudaCopies, HostMemory, Plane } from '../ort/cuda-copies.ts';
-import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from './kv-copier.ts';
+import type { DeviceTensor } from '../../ort/bound-tensors.ts';
+import type { CudaCopies, HostMemory, Plane } from '../../ort/cuda-copies.ts';
+import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from '../kv-copier.ts';
 
 /**
  * Copies KV with the driver: one strided copy per matrix. Host bytes pass page-locked memory. Copies wait for

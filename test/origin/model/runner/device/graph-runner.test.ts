@@ -1,13 +1,13 @@
 import koffi from 'koffi';
 import { expect, it, onTestFinished } from 'vitest';
-import { TOTAL_LENGTH } from '../../../../origin/model/config/decoder-names.ts';
-import type { DecodeBatch } from '../../../../origin/model/model-runner.ts';
-import { type OrtApi, openOrtApi } from '../../../../origin/model/ort/ort-capi.ts';
-import { GraphRunner } from '../../../../origin/model/runner/graph-runner.ts';
-import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
-import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
-import { driverRunner } from '../../../tools/gpu/runners.ts';
-import { temporaryDirectory } from '../synthetic-runner.ts';
+import { TOTAL_LENGTH } from '../../../../../origin/model/config/decoder-names.ts';
+import type { DecodeBatch } from '../../../../../origin/model/model-runner.ts';
+import { type OrtApi, openOrtApi } from '../../../../../origin/model/ort/ort-capi.ts';
+import { GraphRunner } from '../../../../../origin/model/runner/device/graph-runner.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../../../../support/fake-cuda-driver.ts';
+import { writeSyntheticModel } from '../../../../support/synthetic/synthetic-model.ts';
+import { driverRunner } from '../../../../tools/gpu/runners.ts';
+import { temporaryDirectory } from '../../synthetic-runner.ts';
 
 const shape = { vocabularySize: 1, contextLength: 64, slots: 8, prefillChunk: 8, minRows: 1 };
 type Parts = ConstructorParameters<typeof GraphRunner>[0];

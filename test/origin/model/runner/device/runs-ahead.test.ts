@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type DrawRequest, NEUTRAL_DRAW } from '../../../../origin/model/device-draws.ts';
-import { openLibrary } from '../../../../origin/model/ort/ort-library.ts';
-import { OrtSession } from '../../../../origin/model/ort/ort-session.ts';
-import type { GraphRunner } from '../../../../origin/model/runner/graph-runner.ts';
-import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
-import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
-import { lateRunner } from '../../../tools/gpu/runners.ts';
-import { temporaryDirectory } from '../synthetic-runner.ts';
+import { type DrawRequest, NEUTRAL_DRAW } from '../../../../../origin/model/device-draws.ts';
+import { openLibrary } from '../../../../../origin/model/ort/ort-library.ts';
+import { OrtSession } from '../../../../../origin/model/ort/ort-session.ts';
+import type { GraphRunner } from '../../../../../origin/model/runner/device/graph-runner.ts';
+import { buildFakeCudaDriver, hasCompiler } from '../../../../support/fake-cuda-driver.ts';
+import { writeSyntheticModel } from '../../../../support/synthetic/synthetic-model.ts';
+import { lateRunner } from '../../../../tools/gpu/runners.ts';
+import { temporaryDirectory } from '../../synthetic-runner.ts';
 
 /**
  * Runs that begin before the tokens of the last one are read. The card computes when the host waits, and only

@@ -1,4 +1,4 @@
-import type { DecodeBatch, SlotToken } from '../model-runner.ts';
+import type { DecodeBatch, SlotToken } from '../../model-runner.ts';
 
 /** What the device computes that the host has not asked for: the run after the last one. */
 export class BegunRun {

@@ -5,10 +5,10 @@ import {
   sourceName,
   TO_ROWS,
   targetName,
-} from '../onnx/row-copy-graph.ts';
-import { arrayTensor, type BoundTensor, type HostMemory } from '../ort/bound-tensors.ts';
-import type { OrtSession } from '../ort/ort-session.ts';
-import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from './kv-copier.ts';
+} from '../../onnx/row-copy-graph.ts';
+import { arrayTensor, type BoundTensor, type HostMemory } from '../../ort/bound-tensors.ts';
+import type { OrtSession } from '../../ort/ort-session.ts';
+import { type DeviceRows, type KvCopier, type RowCount, rowBytes } from '../kv-copier.ts';
 
 interface Rows {
   readonly matrices: readonly BoundTensor[];

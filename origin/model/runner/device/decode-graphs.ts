@@ -1,15 +1,16 @@
 import { LruMap } from '@continuo/shared/lru-map.ts';
-import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../config/decoder-names.ts';
-import type { DecoderInterface } from '../decoder/decoder-interface.ts';
-import type { DecodeBatch, SlotToken, SparseRows } from '../model-runner.ts';
-import { ElementType } from '../onnx/onnx-graph.ts';
-import { arrayTensor, type Pointer } from '../ort/bound-tensors.ts';
-import type { CudaCopies } from '../ort/cuda-copies.ts';
-import type { OrtBinding } from '../ort/ort-binding.ts';
-import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import type { OrtSession } from '../ort/ort-session.ts';
-import type { SparseLogits } from '../sparse-logits.ts';
-import { totalLengthOf } from './batch-inputs.ts';
+import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../config/decoder-names.ts';
+import type { DecoderInterface } from '../../decoder/decoder-interface.ts';
+import type { DecodeBatch, SlotToken, SparseRows } from '../../model-runner.ts';
+import { ElementType } from '../../onnx/onnx-graph.ts';
+import { arrayTensor, type Pointer } from '../../ort/bound-tensors.ts';
+import type { CudaCopies } from '../../ort/cuda-copies.ts';
+import type { OrtBinding } from '../../ort/ort-binding.ts';
+import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
+import type { OrtSession } from '../../ort/ort-session.ts';
+import type { SparseLogits } from '../../sparse-logits.ts';
+import { totalLengthOf } from '../batch-inputs.ts';
+import type { KvLayout } from '../kv-cache.ts';
 import { type AskedRows, BroughtRows } from './brought-rows.ts';
 import { aheadFault } from './check-ahead.ts';
 import { drawFault } from './check-draws.ts';
@@ -18,7 +19,6 @@ import { DecodeInputs } from './decode-inputs.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
 import type { DeviceLogits, DeviceLogitsOptions } from './device-logits.ts';
 import { EarlyRuns } from './early-runs.ts';
-import type { KvLayout } from './kv-cache.ts';
 
 /** Rows of the graphs. */
 const ROWS = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256];

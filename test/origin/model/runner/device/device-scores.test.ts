@@ -1,15 +1,15 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
-import { encodeModel, encodeNode, encodeTensor } from '../../../../origin/model/onnx/onnx-encode.ts';
-import { ElementType, GraphField } from '../../../../origin/model/onnx/onnx-graph.ts';
-import { arrayTensor } from '../../../../origin/model/ort/bound-tensors.ts';
-import { type OrtApi, openOrtApi } from '../../../../origin/model/ort/ort-capi.ts';
-import { OrtSession } from '../../../../origin/model/ort/ort-session.ts';
-import { scoreFault } from '../../../../origin/model/runner/check-scores.ts';
-import { DeviceScores } from '../../../../origin/model/runner/device-scores.ts';
-import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
-import { changedRunner, deviceRunnerOn } from '../../../tools/gpu/runners.ts';
-import { temporaryDirectory } from '../synthetic-runner.ts';
+import type { ModelRunner } from '../../../../../origin/model/model-runner.ts';
+import { encodeModel, encodeNode, encodeTensor } from '../../../../../origin/model/onnx/onnx-encode.ts';
+import { ElementType, GraphField } from '../../../../../origin/model/onnx/onnx-graph.ts';
+import { arrayTensor } from '../../../../../origin/model/ort/bound-tensors.ts';
+import { type OrtApi, openOrtApi } from '../../../../../origin/model/ort/ort-capi.ts';
+import { OrtSession } from '../../../../../origin/model/ort/ort-session.ts';
+import { scoreFault } from '../../../../../origin/model/runner/device/check-scores.ts';
+import { DeviceScores } from '../../../../../origin/model/runner/device/device-scores.ts';
+import { writeSyntheticModel } from '../../../../support/synthetic/synthetic-model.ts';
+import { changedRunner, deviceRunnerOn } from '../../../../tools/gpu/runners.ts';
+import { temporaryDirectory } from '../../synthetic-runner.ts';
 
 const VOCABULARY = 1000;
 const TOP = 20;

@@ -1,4 +1,4 @@
-import { type DrawRequest, NEUTRAL_DRAW } from '../device-draws.ts';
+import { type DrawRequest, NEUTRAL_DRAW } from '../../device-draws.ts';
 import type {
   BegunPrefill,
   DecodeBatch,
@@ -6,7 +6,7 @@ import type {
   PrefillChunk,
   SlotToken,
   SparseRows,
-} from '../model-runner.ts';
+} from '../../model-runner.ts';
 
 /** Runs of the check, of which all but the first begin before the tokens of the last are read. */
 const STEPS = 4;

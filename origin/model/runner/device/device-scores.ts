@@ -1,6 +1,6 @@
 import { LOWEST_LOGPROB, MAX_TOP_LOGPROBS } from '@continuo/shared/logprob.ts';
-import type { LogitRows } from '../model-runner.ts';
-import { ElementType } from '../onnx/onnx-graph.ts';
+import type { LogitRows } from '../../model-runner.ts';
+import { ElementType } from '../../onnx/onnx-graph.ts';
 import {
   BEFORE_NEXT,
   NEXT,
@@ -13,11 +13,11 @@ import {
   TOP_IDS,
   TOP_LOGITS,
   TOP_LOGPROBS,
-} from '../onnx/score-graph.ts';
-import { arrayTensor, type DeviceTensor, type Pointer } from '../ort/bound-tensors.ts';
-import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import { OrtSession } from '../ort/ort-session.ts';
-import type { PromptScores } from './runner-options.ts';
+} from '../../onnx/score-graph.ts';
+import { arrayTensor, type DeviceTensor, type Pointer } from '../../ort/bound-tensors.ts';
+import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
+import { OrtSession } from '../../ort/ort-session.ts';
+import type { PromptScores } from '../runner-options.ts';
 
 /** Most bytes of the logits that one run scores, and most of their rows. */
 const MAX_BYTES = 32 * 2 ** 20;

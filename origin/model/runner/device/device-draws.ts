@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { type DrawEdits, type DrawnToken, type DrawRequest, EDIT_AMOUNTS } from '../device-draws.ts';
-import type { Pointer } from '../ort/bound-tensors.ts';
-import type { CudaCopies, CudaWork, HostMemory } from '../ort/cuda-copies.ts';
-import type { OrtDeviceMemory } from '../ort/ort-device.ts';
+import { type DrawEdits, type DrawnToken, type DrawRequest, EDIT_AMOUNTS } from '../../device-draws.ts';
+import type { Pointer } from '../../ort/bound-tensors.ts';
+import type { CudaCopies, CudaWork, HostMemory } from '../../ort/cuda-copies.ts';
+import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
 
 const KERNELS = new URL('./kernels/draw-tokens.ptx', import.meta.url);
 const KERNEL_THREADS = { draw_tokens: 1024, feed_tokens: 32 };

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import type { DrawnToken, DrawRequest } from '../device-draws.ts';
-import type { DrawnRows, SparseRows } from '../model-runner.ts';
-import type { Pointer } from '../ort/bound-tensors.ts';
-import type { CudaCopies, CudaWork } from '../ort/cuda-copies.ts';
-import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import { BLOCK_SIZE, blocksOf, type SparseLogits, statisticsOf } from '../sparse-logits.ts';
+import type { DrawnToken, DrawRequest } from '../../device-draws.ts';
+import type { DrawnRows, SparseRows } from '../../model-runner.ts';
+import type { Pointer } from '../../ort/bound-tensors.ts';
+import type { CudaCopies, CudaWork } from '../../ort/cuda-copies.ts';
+import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
+import { BLOCK_SIZE, blocksOf, type SparseLogits, statisticsOf } from '../../sparse-logits.ts';
 import { DeviceDraws, type RunInputs } from './device-draws.ts';
 
 const KERNELS = new URL('./kernels/logit-blocks.ptx', import.meta.url);

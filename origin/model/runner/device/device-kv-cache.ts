@@ -1,10 +1,10 @@
-import type { DecoderInterface } from '../decoder/decoder-interface.ts';
-import type { KvTensor } from '../decoder/kv-tensors.ts';
-import { ElementType } from '../onnx/onnx-graph.ts';
-import type { DeviceTensor, Pointer, RunBinding } from '../ort/bound-tensors.ts';
-import type { OrtDeviceMemory } from '../ort/ort-device.ts';
-import { elementBytes, type KvLayout, type KvStore, slotBytes } from './kv-cache.ts';
-import type { DeviceRows, KvCopier } from './kv-copier.ts';
+import type { DecoderInterface } from '../../decoder/decoder-interface.ts';
+import type { KvTensor } from '../../decoder/kv-tensors.ts';
+import { ElementType } from '../../onnx/onnx-graph.ts';
+import type { DeviceTensor, Pointer, RunBinding } from '../../ort/bound-tensors.ts';
+import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
+import { elementBytes, type KvLayout, type KvStore, slotBytes } from '../kv-cache.ts';
+import type { DeviceRows, KvCopier } from '../kv-copier.ts';
 
 /** Positions [start, end) of a slot. */
 interface SlotRange {

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { sparseFault } from '../../../../origin/model/runner/check-sparse.ts';
-import { SparseLogits } from '../../../../origin/model/sparse-logits.ts';
-import { mulberry32 } from '../../../support/random.ts';
-import { SparseDevice } from '../../sampling/sparse-device.ts';
+import { sparseFault } from '../../../../../origin/model/runner/device/check-sparse.ts';
+import { SparseLogits } from '../../../../../origin/model/sparse-logits.ts';
+import { mulberry32 } from '../../../../support/random.ts';
+import { SparseDevice } from '../../../sampling/sparse-device.ts';
 
 const [ROWS, VOCABULARY] = [5, 1000];
 
