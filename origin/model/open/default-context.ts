@@ -1,6 +1,6 @@
 import type { DeviceSettings } from '../config/device.ts';
 import { inMiB } from '../runner/kv-cache.ts';
-import { freeBytes, kvShare } from './run-limits.ts';
+import { freeBytes, kvShare, memoryOf } from './run-limits.ts';
 
 /** Positions of a slot if neither the operator nor the model limits them, as BLOOM was trained with. */
 const UNLIMITED_MODEL = 2048;
@@ -14,11 +14,14 @@ const STEP = 1024;
  * of models without limit whose positions take no memory.
  */
 const LONG = 16_384;
-/** A batch that reads the weights for so many rows serves several times the requests of a few rows. */
-const MANY_SLOTS = 64;
-/** Shorter contexts refuse prompts that are usual. Fewer slots are better then, down to these. */
+/** Shorter contexts refuse prompts that are usual. Fewer slots are better then, down to `few`. */
 const SHORT = 4096;
-const FEW_SLOTS = 8;
+
+/**
+ * A batch that reads the weights for many rows serves several times the requests of a few rows. A processor
+ * gains little beyond eight.
+ */
+const SLOTS = { card: { many: 64, few: 8 }, main: { many: 8, few: 2 } } as const;
 
 interface ContextNeed {
   /** Infinity = the model has no limit. */
@@ -41,9 +44,9 @@ interface DefaultContext {
 }
 
 /**
- * Returns the positions of a slot where the operator gives none: on the CPU all that the model has. A device
- * reserves a slot for the whole context, so there the operator's slots must fit. If their number is chosen,
- * the context is as long as many slots fit, but not beyond what few prompts need.
+ * Returns the positions of a slot where the operator gives none. A slot may fill its whole context, so the
+ * operator's slots must fit. If their number is chosen, the context is as long as many slots fit, but not
+ * beyond what few prompts need.
  */
 export function defaultContext(
   { maxPositions, positionBytes, stateBytes, slots, otherBytes, kvLimitBytes }: ContextNeed,
@@ -52,7 +55,6 @@ export function defaultContext(
 ): DefaultContext {
   const unlimited = positionBytes === 0 ? LONG : UNLIMITED_MODEL;
   const most = maxPositions === Infinity ? unlimited : maxPositions;
-  if (device.provider === 'cpu') return { contextLength: most, note: null };
   const available = free(device);
   const room = Math.min(
     kvLimitBytes,
@@ -62,10 +64,9 @@ export function defaultContext(
     if (room === Infinity) return UNKNOWN_MEMORY;
     return positionBytes === 0 ? Infinity : (room / count - stateBytes) / positionBytes;
   };
+  const { many, few } = SLOTS[memoryOf(device)];
   const wanted =
-    slots === null
-      ? Math.min(LONG, Math.max(fitting(MANY_SLOTS), Math.min(SHORT, fitting(FEW_SLOTS))))
-      : fitting(slots);
+    slots === null ? Math.min(LONG, Math.max(fitting(many), Math.min(SHORT, fitting(few)))) : fitting(slots);
   const contextLength = Math.min(most, STEP * Math.max(2, Math.floor(wanted / STEP)));
   if (contextLength === most) return { contextLength, note: null };
   const isLong = slots === null && contextLength === LONG;
@@ -74,7 +75,7 @@ export function defaultContext(
       ? 'the device does not report its free memory'
       : isLong
         ? 'few prompts are longer'
-        : `${slots ?? 'many'} slots may take ${inMiB(room)} of the device`;
+        : `${slots ?? many} slots may take ${inMiB(room)}`;
   const note = `context of ${contextLength} of ${most} positions, because ${why}; CONTINUO_CONTEXT sets another`;
   return { contextLength, note };
 }

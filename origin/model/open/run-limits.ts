@@ -69,14 +69,16 @@ function cardOrNull(deviceId: number | null, machine: Pick<Machine, 'driver'>) {
 /** Other programs need the rest of a card, and prefixes that of the main memory, too. */
 const KV_SHARE = { card: 0.9, main: 0.5 } as const;
 
-/** Returns the part of a device's free memory, without weights and runs, that KV caches take by default. */
-export function kvShare(
+/** Returns which memory the KV of a device is in. */
+export const memoryOf = (
   { provider, deviceId }: DeviceSettings,
   machine: Pick<Machine, 'driver'> = thisMachine(),
-): number {
-  const isMain = provider === 'cpu' || (provider === 'auto' && cardOrNull(deviceId, machine) === null);
-  return isMain ? KV_SHARE.main : KV_SHARE.card;
-}
+): 'card' | 'main' =>
+  provider === 'cpu' || (provider === 'auto' && cardOrNull(deviceId, machine) === null) ? 'main' : 'card';
+
+/** Returns the part of a device's free memory, without weights and runs, that KV caches take by default. */
+export const kvShare = (device: DeviceSettings, machine: Pick<Machine, 'driver'> = thisMachine()): number =>
+  KV_SHARE[memoryOf(device, machine)];
 
 /**
  * @param card its name and free memory

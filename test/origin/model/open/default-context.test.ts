@@ -18,9 +18,13 @@ const lengthOf = (need: Partial<typeof NEED>, provider: DeviceSettings['provider
   defaultContext({ ...NEED, ...need }, device(provider), () => free).contextLength;
 
 describe('a default context', () => {
-  it('is the model’s on the CPU, where a slot takes memory only as it grows', () => {
-    expect(lengthOf({}, 'cpu', GIB)).toBe(131_072);
-    expect(lengthOf({ maxPositions: Infinity }, 'cpu', GIB)).toBe(2048);
+  it('is at most 16,384 on the CPU, and less if eight slots do not fit into half of the memory', () => {
+    expect(lengthOf({}, 'cpu', 64 * GIB)).toBe(16_384);
+    expect(lengthOf({}, 'cpu', 7 * GIB)).toBe(8192);
+    // 0.3 GiB hold 8 slots of 1,229 positions, and two of 4,915.
+    expect(lengthOf({}, 'cpu', 3.6 * GIB)).toBe(4096);
+    expect(lengthOf({ slots: 1 }, 'cpu', 64 * GIB)).toBe(131_072);
+    expect(lengthOf({ maxPositions: Infinity }, 'cpu', 64 * GIB)).toBe(2048);
   });
 
   it('is at most 16,384 on a card, and less if 64 slots do not fit beside each other', () => {
@@ -31,7 +35,7 @@ describe('a default context', () => {
     // Nine tenths of 21 GiB hold 64 slots of 9,676 positions.
     expect(defaultContext(NEED, device('cuda'), () => 24 * GIB)).toEqual({
       contextLength: 9216,
-      note: 'context of 9216 of 131072 positions, because many slots may take 19354 MiB of the device; CONTINUO_CONTEXT sets another',
+      note: 'context of 9216 of 131072 positions, because 64 slots may take 19354 MiB; CONTINUO_CONTEXT sets another',
     });
     expect(lengthOf({ maxPositions: 2048 }, 'cuda', 24 * GIB)).toBe(2048);
   });
