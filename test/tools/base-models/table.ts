@@ -73,7 +73,7 @@ read the fields, written the graph and counted its bytes. No weights were fetche
 - Memory is that of weights, KV and states of one stream of 4,096 tokens, in GB. A smaller context is in brackets.
   Every further stream adds its KV and states. The process and its runs come on top.
 - \`int8\` is the default precision on a CPU; \`owner/name:q4\` builds \`int4\`.
-- Tokens/s were measured for few shapes: see [Performance](performance.md).
+- Tokens/s were measured for [ten shapes](models.md#time-to-the-first-token-and-tokens-per-second).
 - The hub was not asked. Where the file itself was not found, the fields come from the authors' training files, or from
   public lists of sizes. So a published file with further fields may still be refused.
 
