@@ -10,7 +10,7 @@ import { textsOf } from '../model/config/model-directory.ts';
 import { filesOf } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { contentHash } from '../model/open/content-hash.ts';
-import { planModel } from '../model/open/open-model.ts';
+import { planModel } from '../model/open/plan-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /** A configured model whose directory was read and checked, without loading it. */

@@ -6,7 +6,7 @@ import { PROVENANCE_FILE } from '../config/provenance.ts';
 import { withBranches } from '../onnx/onnx-graph.ts';
 import { ONNX_RUNTIME_VERSION } from '../ort/cuda-folder.ts';
 import type { GraphFile } from '../ort/graph-file.ts';
-import type { ModelPlan } from './open-model.ts';
+import type { ModelPlan } from './plan-model.ts';
 
 /** Files up to this size are read as a whole. All of a large model would take minutes. */
 const WHOLE_BYTES = 256 * 2 ** 20;

@@ -3,7 +3,7 @@ import { cpus } from 'node:os';
 import { filesOf } from '../config/model-files.ts';
 import type { ModelRunner } from '../model-runner.ts';
 import { ONNX_RUNTIME_VERSION } from '../ort/cuda-folder.ts';
-import type { ModelOptions } from './open-model.ts';
+import type { ModelOptions } from './plan-model.ts';
 
 /**
  * Returns a hash of what the bits of KV and logits depend on. It has the KV and the logits that the model

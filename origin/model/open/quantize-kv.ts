@@ -5,7 +5,8 @@ import type { DeviceSettings } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
 import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import { withQuantizedKv } from '../onnx/quantized-kv.ts';
-import { openModel, planModel } from './open-model.ts';
+import { openModel } from './open-model.ts';
+import { planModel } from './plan-model.ts';
 
 const NEVER = new AbortController().signal;
 const MAX_TOKENS = 1024;

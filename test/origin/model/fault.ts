@@ -1,6 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ModelOptions } from '../../../origin/model/open/open-model.ts';
+import type { ModelOptions } from '../../../origin/model/open/plan-model.ts';
 import type { SyntheticLayout, SyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 
 /** An invalid model directory, and the expected error. */

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../origin/model/config/model-directory.ts';
-import { planModel } from '../../../origin/model/open/open-model.ts';
+import { planModel } from '../../../origin/model/open/plan-model.ts';
 import { writeJson, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { ARCHITECTURES } from './architectures.ts';
 import { editConfig } from './fault.ts';

@@ -1,7 +1,8 @@
 import { readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
-import { openModel, planModel } from '../../../origin/model/open/open-model.ts';
+import { openModel } from '../../../origin/model/open/open-model.ts';
+import { planModel } from '../../../origin/model/open/plan-model.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { editConfig, editModel, type Fault, remove } from './fault.ts';
 import { LAYOUT_FAULTS } from './layout-faults.ts';

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
-import { type ModelOptions, openModel } from '../../../origin/model/open/open-model.ts';
+import { openModel } from '../../../origin/model/open/open-model.ts';
+import type { ModelOptions } from '../../../origin/model/open/plan-model.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 
 /** Creates a directory that is removed when the test ends. */
