@@ -27,6 +27,18 @@ export interface StateMemory {
   write(place: StatePlace, slot: number, bytes: Uint8Array): void;
 }
 
+/** Keeps a slot's state in main memory. @param stateBytes of one slot */
+export function keepInMainMemory(
+  memory: Pick<StateMemory, 'read' | 'write'>,
+  stateBytes: number,
+  place: StatePlace,
+  slot: number,
+): KeptRow {
+  const bytes = new Uint8Array(stateBytes);
+  memory.read(place, slot, bytes);
+  return { restore: (to, into) => memory.write(into, to, bytes) };
+}
+
 /** Describes the states of slots as a tensor, without its memory. */
 export const stateTensor = ({ dimensions }: StateTensor, rows: number) => ({
   elementType: ElementType.float32,
@@ -89,9 +101,7 @@ export class HostStates implements StateMemory {
   }
 
   keep(place: StatePlace, slot: number): KeptRow {
-    const bytes = new Uint8Array(bytesOfState(this.#tensors));
-    this.read(place, slot, bytes);
-    return { restore: (to, into) => this.write(into, to, bytes) };
+    return keepInMainMemory(this, bytesOfState(this.#tensors), place, slot);
   }
 
   read(place: StatePlace, slot: number, bytes: Uint8Array): void {

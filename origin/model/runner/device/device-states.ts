@@ -5,6 +5,7 @@ import type { DeviceRows, KvCopier } from '../kv-copier.ts';
 import {
   bytesOfState,
   type KeptRow,
+  keepInMainMemory,
   rowBytesOf,
   type StateMemory,
   type StatePlace,
@@ -64,9 +65,7 @@ export class DeviceStates implements StateMemory {
 
   /** Keeps it in main memory, which has room for more of them. */
   keep(place: StatePlace, slot: number): KeptRow {
-    const bytes = new Uint8Array(this.#bytes);
-    this.read(place, slot, bytes);
-    return { restore: (to, into) => this.write(into, to, bytes) };
+    return keepInMainMemory(this, this.#bytes, place, slot);
   }
 
   read(place: StatePlace, slot: number, bytes: Uint8Array): void {
