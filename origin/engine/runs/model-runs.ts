@@ -79,7 +79,9 @@ export class ModelRuns {
     const due = this.#running.streamsOf(accounts);
     const hasBegun = due.some(this.#hasBegun);
     const bySlot = hasBegun ? due.map((sequence) => (this.#hasBegun(sequence) ? sequence : null)) : due;
-    const joining = due.flatMap((sequence, slot) => (bySlot[slot] === sequence ? [] : rowOf(sequence!)));
+    const joining = hasBegun
+      ? due.flatMap((sequence) => (sequence === null || this.#hasBegun(sequence) ? [] : rowOf(sequence)))
+      : [];
     const batch = this.#batch.build(bySlot, (slot) => this.#running.idlePosition(slot));
     if (batch === null) return null;
     const sequences = bySlot.slice(batch.firstSlot, batch.firstSlot + batch.rows);
