@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { Column, NamedRecord } from './data-table.tsx';
-import { count, dateText, relative } from './formats.ts';
+import { count, dateText, momentText, relative } from './formats.ts';
 import type { ServerClock } from './server-clock.ts';
 
 /** Columns that several tables have. */
@@ -71,7 +71,7 @@ export const timeColumn = <T extends Created>(
   of: createdAt,
   show: (row) => (
     <button type="button" class="link" title={titleOf(row)} onClick={() => onOpen(row)}>
-      {dateText(row.created_at)}
+      {momentText(row.created_at)}
     </button>
   ),
 });

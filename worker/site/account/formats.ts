@@ -37,12 +37,16 @@ export const milliseconds = (value: number | null): string =>
 const utc = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
 const DAY = utc({ day: 'numeric', month: 'short', year: 'numeric' });
-const TIME = utc({ day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit' });
+const MINUTE = utc({ hour: '2-digit', minute: '2-digit' });
 const CLOCK = utc({ hour: '2-digit', minute: '2-digit', second: '2-digit' });
 
 export const dayText = (day: string): string => DAY.format(Date.parse(day));
-export const dateText = (seconds: number): string => `${TIME.format(seconds * 1000)} UTC`;
+export const minuteText = (seconds: number): string => `${MINUTE.format(seconds * 1000)} UTC`;
 export const clockText = (at: number): string => `${CLOCK.format(at)} UTC`;
+export const dateText = (seconds: number): string => `${DAY.format(seconds * 1000)}, ${minuteText(seconds)}`;
+/** For what happens many times in a minute. */
+export const momentText = (seconds: number): string =>
+  `${DAY.format(seconds * 1000)}, ${clockText(seconds * 1000)}`;
 
 /** The UTC day of a time in Unix milliseconds, as YYYY-MM-DD. */
 export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);

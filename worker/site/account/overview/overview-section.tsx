@@ -34,10 +34,10 @@ export function OverviewSection({ ownKey: { at } }: { readonly ownKey: Resource<
 }
 
 const SCOPES: Readonly<Record<string, string>> = {
-  completions: 'Completions, batches',
+  completions: 'Completions and batches',
   models: 'List of models',
-  keys: 'Manages keys',
-  admin: 'Manages the endpoint',
+  keys: 'Managing keys',
+  admin: 'Managing the endpoint',
 };
 
 function Facts({ ownKey, now }: { readonly ownKey: OwnKey; readonly now: number }) {
@@ -54,7 +54,7 @@ function Facts({ ownKey, now }: { readonly ownKey: OwnKey; readonly now: number 
       of={[
         ['Balance', balance === null ? null : <span class="large">{money(balance)}</span>],
         ['This key ends', end === null ? 'Never' : ends(end)],
-        ['It is for', scopes.map((scope) => SCOPES[scope] ?? scope).join(', ') || 'Nothing'],
+        ['It is for', scopes.map((scope) => SCOPES[scope] ?? scope).join(' · ') || 'Nothing'],
         ['Models', models === null ? 'All' : models.join(', ')],
         ['Networks', networks?.join(', ') ?? null],
       ]}

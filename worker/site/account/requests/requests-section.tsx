@@ -6,7 +6,7 @@ import { numberColumn, timeColumn } from '../columns.tsx';
 import type { Column } from '../data-table.tsx';
 import { Form } from '../form/form.tsx';
 import type { FormField } from '../form/form-fields.ts';
-import { count, dateText, milliseconds, money } from '../formats.ts';
+import { count, milliseconds, momentText, money } from '../formats.ts';
 import { PagedTable } from '../paged-table.tsx';
 
 const REFRESH_MS = 10_000;
@@ -87,7 +87,7 @@ function Record({ of: record }: { readonly of: RequestRecord }) {
   const facts: readonly (readonly [string, string])[] = [
     ['Status', statusOf(record)],
     ['Finish reasons', finish_reasons.join(', ') || '–'],
-    ['Time', dateText(record.created_at)],
+    ['Time', momentText(record.created_at)],
     ['Duration', milliseconds(record.latency_ms)],
     ['First token after', milliseconds(record.first_token_ms)],
     ['Prompt tokens', `${count(record.prompt_tokens)}, ${count(record.cached_tokens)} of them cached`],

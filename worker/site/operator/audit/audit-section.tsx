@@ -4,7 +4,7 @@ import { codeColumn, textColumn, timeColumn } from '../../account/columns.tsx';
 import type { Column } from '../../account/data-table.tsx';
 import { Form } from '../../account/form/form.tsx';
 import type { FormField, Texts } from '../../account/form/form-fields.ts';
-import { DAY_S, dateText, dayOf } from '../../account/formats.ts';
+import { DAY_S, dayOf, momentText } from '../../account/formats.ts';
 import { PagedTable } from '../../account/paged-table.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { Pairs } from '../../controls/pairs.tsx';
@@ -90,7 +90,7 @@ const Entry = ({ of: entry, onClose }: { readonly of: AuditEntry; readonly onClo
   <Dialog title={`${entry.action} of ${entry.target}`} class="wide" onClose={onClose}>
     <Pairs
       of={[
-        ['Time', dateText(entry.created_at)],
+        ['Time', momentText(entry.created_at)],
         ['Key', entry.key],
         ['Tenant of the key', entry.key_tenant],
         ['Tenant', entry.tenant],

@@ -2,7 +2,7 @@ import { askJson, useAccount } from '../../account/account.ts';
 import type { ModelActivity, UpstreamActivity } from '../../account/api-objects.ts';
 import { numberColumn, textColumn } from '../../account/columns.tsx';
 import { type Column, DataTable } from '../../account/data-table.tsx';
-import { clockText, count, milliseconds } from '../../account/formats.ts';
+import { clockText, count, milliseconds, minuteText } from '../../account/formats.ts';
 import { useResource } from '../../account/resource.ts';
 import { Empty, Loaded } from '../../account/states.tsx';
 import { UsageChart } from '../../account/usage/usage-chart.tsx';
@@ -70,7 +70,7 @@ function Activity({ of: upstreams, at }: ActivityProps) {
           <div class="panel">
             <UsageChart
               unit="Minute"
-              labels={minutes.map((minute) => clockText(minute * 1000))}
+              labels={minutes.map(minuteText)}
               values={rates(models, minutes)}
               show={perSecond}
             />
