@@ -44,7 +44,7 @@ test('Now shows slots, queue and figures of each model, and the upstreams that d
   );
   expect(page.text()).toContain('fra-2 did not say what it does: The upstream is unreachable.');
   expect(page.all('tr', 'mini')[0]!.textContent).toBe('minifra-1loaded3 of 822 tokens/s50 ms95 ms');
-  expect(page.all('figcaption')[0]!.textContent).toBe('11:58:00 UTC: 2 tokens/s');
+  expect(page.all('figcaption')[0]!.textContent).toBe('11:58 UTC: 2 tokens/s');
 });
 
 const UPSTREAM = {
