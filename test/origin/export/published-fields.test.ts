@@ -99,6 +99,13 @@ describe('config.json as published', () => {
       'hunyuan_v1_moe',
       { use_cla: false, norm_type: 'rms', group_limited_greedy: false, capacity_factor: 1, class_num: 0 },
     ],
+    ['Qwen 3.6 27B', 'qwen3_5_text', { output_gate_type: 'swish', partial_rotary_factor: 0.25 }],
+    ['Qwen 3 Coder', 'qwen3_moe', { shared_expert_intermediate_size: 0, use_qk_norm: true }],
+    [
+      'Nemotron 3 Nano',
+      'nemotron_h-experts',
+      { rope_theta: 10_000, partial_rotary_factor: 1, norm_eps: 1e-5 },
+    ],
     ['LLaMA 2 7B 32K', 'llama-linear', { max_sequence_length: 32_768, _flash_attn_2_enabled: true }],
   ])('of %s may have its fields that no logit depends on', (_, name, fields) => {
     const { config } = caseOf(name);
@@ -175,6 +182,8 @@ describe('config.json as published', () => {
     ['nemotron_h', { num_hidden_layers: 9 }, /num_hidden_layers is 9; supported is 8/],
     ['nemotron_h', { layers_block_type: ['mamba'] }, /layers_block_type is \["mamba"\]; supported is/],
     ['nemotron_h-experts', { moe_latent_size: 64 }, /moe_latent_size is 64; supported is null/],
+    ['nemotron_h-experts', { n_group: 1, topk_group: 2 }, /topk_group is 2; supported is 1/],
+    ['qwen3_5_text', { output_gate_type: 'sigmoid' }, /output_gate_type is "sigmoid"; supported is "swish"/],
     ['nemotron_h-experts', { mlp_bias: true }, /mlp_bias is true; supported is false/],
     ['mamba2', { head_dim: 24 }, /head_dim is 24; supported is 16/],
     ['mamba2', { n_groups: 2 }, /n_groups is 2; supported is a divisor of the 9 heads/],
@@ -234,6 +243,20 @@ describe('config.json as published', () => {
       original_max_position_embeddings: 4096,
     };
     expect(designOf({ ...config, ...fields })).toEqual(designOf({ ...config, rope_scaling: scaling }));
+  });
+
+  it('of Nemotron 3 Nano may have one group of experts', () => {
+    const { topk_group: _, ...config } = caseOf('nemotron_h-experts').config;
+    expect(designOf({ ...config, n_group: 1, topk_group: 1 })).toEqual(designOf({ ...config, n_group: 1 }));
+  });
+
+  it('of Llama 4 Scout may scale its frequencies by a step', () => {
+    const { config } = caseOf('llama4_text');
+    const scaling = { ...LLAMA3, factor: 16, high_freq_factor: 1, original_max_position_embeddings: 64 };
+    const { frequencies } = attentionsOf(designOf({ ...config, rope_scaling: scaling }))[0]!.rotary!;
+    // By transformers: the last one that turns once or more, and the first one of the others.
+    expect(frequencies[4]! / 0.11225).toBeCloseTo(1, 4);
+    expect(frequencies[5]! / 0.0040606).toBeCloseTo(1, 4);
   });
 
   it('of Llama 4 may have a number for true', () => {

@@ -53,6 +53,7 @@ export const EXPERT_ROWS: readonly DecoderRow[] = [
     modelTypes: ['qwen3_moe'],
     defaults: { rms_norm_eps: 1e-6 },
     ignored: [...ROUTER_TRAINING, 'max_window_layers'],
+    requires: { shared_expert_intermediate_size: [0] },
     differences: (row) => {
       const used = row.fields.flag('use_sliding_window', false);
       const window = used ? row.fields.optionalCount('sliding_window') : null;

@@ -170,12 +170,12 @@ function llama3(scaling: Scaling, parameters: ConfigFields): Scaled {
   const factor = parameters.number('factor');
   const low = parameters.number('low_freq_factor');
   const high = parameters.number('high_freq_factor');
-  if (low <= 0 || low >= high) throw parameters.fault('low_freq_factor', `above 0 and below ${high}`);
+  if (low <= 0 || low > high) throw parameters.fault('low_freq_factor', `above 0 and at most ${high}`);
   const original = originalPositions(scaling, parameters);
   const frequencies = frequenciesOf(scaling).map((frequency) => {
     const turns = (original * frequency) / (2 * Math.PI);
     if (turns < low) return frequency / factor;
-    if (turns > high) return frequency;
+    if (turns >= high) return frequency;
     const smooth = (turns - low) / (high - low);
     return ((1 - smooth) * frequency) / factor + smooth * frequency;
   });

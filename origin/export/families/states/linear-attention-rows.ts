@@ -222,7 +222,7 @@ export const LINEAR_ATTENTION_ROWS: readonly DecoderRow[] = [
     within: ['qwen3_5'],
     defaults: QWEN_DEFAULTS,
     ignored: QWEN_35_IGNORED,
-    requires: { attn_output_gate: [true], mlp_only_layers: [[]] },
+    requires: { attn_output_gate: [true], output_gate_type: ['swish'], mlp_only_layers: [[]] },
     differences: (row) => qwen(row, apart),
   },
   {
@@ -230,7 +230,12 @@ export const LINEAR_ATTENTION_ROWS: readonly DecoderRow[] = [
     within: ['qwen3_5_moe'],
     defaults: QWEN_DEFAULTS,
     ignored: [...QWEN_35_IGNORED, ...ROUTER_TRAINING, 'intermediate_size'],
-    requires: { attn_output_gate: [true], mlp_only_layers: [[]], norm_topk_prob: [true] },
+    requires: {
+      attn_output_gate: [true],
+      output_gate_type: ['swish'],
+      mlp_only_layers: [[]],
+      norm_topk_prob: [true],
+    },
     differences: (row) => ({ ...qwen(row, apart), experts: sharedExperts(row.fields, true) }),
   },
 ];

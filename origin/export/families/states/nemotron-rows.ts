@@ -69,6 +69,7 @@ function nemotronExperts(fields: ConfigFields): ExpertsStyle {
   fields.require('mlp_bias', false);
   fields.require('n_shared_experts', 1);
   const groups = fields.count('n_group', 1);
+  if (groups === 1) fields.require('topk_group', 1);
   return {
     width: 'moe_intermediate_size',
     counts: { experts: 'n_routed_experts', active: fields.count('num_experts_per_tok') },
@@ -188,9 +189,9 @@ export const NEMOTRON_ROWS: readonly DecoderRow[] = [
       num_experts_per_tok: 2,
     },
     prefixes: ['model.', 'backbone.'],
-    // Layers that predict further tokens are not served.
+    // Layers that predict further tokens are not served, and attention has no positions.
     ignored: words(`
-      num_logits_to_keep use_mamba_kernels mamba_proj_bias mamba_ssm_cache_dtype chunk_size expand hidden_dropout
+      rope_theta partial_rotary_factor num_logits_to_keep use_mamba_kernels mamba_proj_bias mamba_ssm_cache_dtype chunk_size expand hidden_dropout
       rescale_prenorm_residual residual_in_fp32 time_step_limit time_step_max time_step_floor time_step_rank
       output_router_logits moe_shared_expert_overlap num_nextn_predict_layers mtp_layers_block_type
       mtp_hybrid_override_pattern
