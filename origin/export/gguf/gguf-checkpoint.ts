@@ -18,7 +18,7 @@ import { GgufFile } from './gguf-file.ts';
 import type { GgufTensor } from './gguf-header.ts';
 import { GgufKeys } from './gguf-keys.ts';
 import { GPT_ARCHITECTURES } from './gpt-architectures.ts';
-import { DEEPSEEK2_ARCHITECTURE } from './latent-architecture.ts';
+import { LATENT_ARCHITECTURES } from './latent-architecture.ts';
 import { LINEAR_ATTENTION_ARCHITECTURES } from './linear-attention-architectures.ts';
 import { LLAMA_ARCHITECTURES } from './llama-architectures.ts';
 import { STATE_ARCHITECTURES } from './state-architectures.ts';
@@ -31,7 +31,7 @@ const ARCHITECTURES: readonly Architecture[] = [
   ...EXPERT_ARCHITECTURES,
   ...LINEAR_ATTENTION_ARCHITECTURES,
   ...STATE_ARCHITECTURES,
-  DEEPSEEK2_ARCHITECTURE,
+  ...LATENT_ARCHITECTURES,
   GEMMA3N_ARCHITECTURE,
   GEMMA4_ARCHITECTURE,
 ];

@@ -3,7 +3,7 @@ import { deepseekExperts, SIGMOID } from './expert-architectures.ts';
 import type { GgufKeys } from './gguf-keys.ts';
 import { stacked } from './row-order.ts';
 
-/** DeepSeek's latent attention. */
+/** DeepSeek's and MiniCPM 3's latent attention. */
 
 const SOFTMAX = 1;
 
@@ -68,15 +68,39 @@ function config(keys: GgufKeys, tensors: StoredTensors) {
   };
 }
 
-export const DEEPSEEK2_ARCHITECTURE: Architecture = {
-  name: 'deepseek2',
-  moved: (keys) => {
-    const { plain, values } = headSizes(keys);
-    const rows = stacked([
-      { source: 0, first: 0, count: plain },
-      { source: 1, first: 0, count: values },
-    ]);
-    return [{ from: ['attn_k_b', 'attn_v_b'], turned: [true], rows, flat: true }];
+/** The file has neither the multipliers nor the size of values, which have their defaults. */
+function minicpm3Config(keys: GgufKeys, tensors: StoredTensors) {
+  const rotated = keys.number('rope.dimension_count');
+  const positions = keys.number('context_length');
+  return {
+    model_type: 'minicpm3',
+    hidden_size: keys.number('embedding_length'),
+    num_attention_heads: keys.number('attention.head_count'),
+    num_key_value_heads: keys.number('attention.head_count_kv'),
+    num_hidden_layers: keys.number('block_count'),
+    intermediate_size: keys.number('feed_forward_length'),
+    max_position_embeddings: positions,
+    rms_norm_eps: keys.number('attention.layer_norm_rms_epsilon'),
+    qk_rope_head_dim: rotated,
+    qk_nope_head_dim: keys.number('attention.key_length') - rotated,
+    kv_lora_rank: keys.number('attention.kv_lora_rank'),
+    q_lora_rank: keys.optionalNumber('attention.q_lora_rank'),
+    ...readRope(keys, tensors, { headSize: rotated, positions }),
+  };
+}
+
+export const LATENT_ARCHITECTURES: readonly Architecture[] = [
+  {
+    name: 'deepseek2',
+    moved: (keys) => {
+      const { plain, values } = headSizes(keys);
+      const rows = stacked([
+        { source: 0, first: 0, count: plain },
+        { source: 1, first: 0, count: values },
+      ]);
+      return [{ from: ['attn_k_b', 'attn_v_b'], turned: [true], rows, flat: true }];
+    },
+    config,
   },
-  config,
-};
+  { name: 'minicpm3', config: minicpm3Config },
+];
