@@ -53,7 +53,7 @@ export interface BuildProgress {
 
 export interface BuiltModel extends Provenance {
   readonly directory: string;
-  /** Tensors of the checkpoint that the decoder does not have. */
+  /** What the checkpoint has and the decoder does not: a tensor, or a part such as `visual (9 tensors)`. */
   readonly unusedTensors: readonly string[];
   /** Stored types of blocks that were decoded and quantized again, such as `Q4_K`: a second rounding. */
   readonly requantized: readonly string[];

@@ -15,6 +15,12 @@ export interface WeightSource {
   widthOf(weight: Weight): number;
 }
 
+/** Of `a.b.c`: `a`, `a.b` and the name itself. */
+const partsOf = (name: string): string[] => {
+  const steps = name.split('.');
+  return steps.map((_, index) => steps.slice(0, index + 1).join('.'));
+};
+
 /** Opens weights of a design and remembers which tensors were used. */
 export class MatrixReader implements WeightSource {
   readonly #checkpoint: Checkpoint;
@@ -27,9 +33,14 @@ export class MatrixReader implements WeightSource {
     this.#storedName = storedName;
   }
 
-  /** Tensors that no `open` has used. */
+  /** Tensors that no `open` has used. If a part has none that was used, its tensors are counted. */
   get unused(): string[] {
-    return [...this.#checkpoint.tensors.keys()].filter((name) => !this.#used.has(name));
+    const partsInUse = new Set([...this.#used].flatMap(partsOf));
+    const names = [...this.#checkpoint.tensors.keys()].filter((name) => !this.#used.has(name));
+    const byPart = Map.groupBy(names, (name) => partsOf(name).find((part) => !partsInUse.has(part))!);
+    return [...byPart].map(([part, [name = part, ...others]]) =>
+      others.length === 0 ? name : `${part} (${others.length + 1} tensors)`,
+    );
   }
 
   /** Values of the tensors that were used. */

@@ -235,8 +235,12 @@ describe('a build refuses', () => {
     await built(directory, { precision: 'fp32' });
   });
 
-  it('names tensors that it does not use', async () => {
-    const directory = write((tensors) => (tensors['visual.patch'] = { shape: [1], values: [0] }));
-    expect((await built(directory)).unusedTensors).toEqual(['visual.patch']);
+  it('names tensors that it does not use, and counts those of a part', async () => {
+    const unused = ['model.visual.patch', 'model.visual.blocks.0.norm', 'model.layers.0.gate', 'mtp.fc'];
+    const directory = write((tensors) => {
+      for (const name of unused) tensors[name] = { shape: [1], values: [0] };
+    });
+    const named = ['model.layers.0.gate', 'model.visual (2 tensors)', 'mtp.fc'];
+    expect((await built(directory)).unusedTensors.toSorted()).toEqual(named);
   });
 });
