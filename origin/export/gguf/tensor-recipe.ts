@@ -82,19 +82,19 @@ export function recipesOf(
     if (name !== null && CONFIG_TENSORS.has(name.base)) continue;
     // Read together with the first.
     if (name !== null && moved.some(({ from }) => from.indexOf(name.base) > 0)) continue;
-    const known =
+    const published =
       name !== null && Number(name.layer) >= design.layers.length
         ? unused(tensor)
         : converted.get(name === null ? '' : placeOf(name, renamed));
-    if (name === null || known === undefined) {
+    if (name === null || published === undefined) {
       throw new ModelError(
         `tensor ${JSON.stringify(tensor.name)} is unknown for the architecture ${architecture.name}`,
       );
     }
     const rule = moved.find(({ from }) => from[0] === name.base);
-    const recipe = plainRecipe(architecture, keys, { name, tensor, converted: known });
+    const recipe = plainRecipe(architecture, keys, { name, tensor, converted: published });
     if (rule !== undefined) recipes.push(movedRecipe(recipe, rule, name, file));
-    else recipes.push(...(known.isStack ? stackedRecipes(recipe, known.names) : [recipe]));
+    else recipes.push(...(published.isStack ? stackedRecipes(recipe, published.names) : [recipe]));
   }
   return recipes;
 }

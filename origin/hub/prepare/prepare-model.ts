@@ -59,8 +59,8 @@ export interface PreparedModel {
 
 /** Returns the precision of a graph that is built by the name that users give it; undefined if it is none. */
 export function weightPrecision(name: string): WeightPrecision | undefined {
-  const known = BUILT_PRECISIONS.find((each) => each === name);
-  return known?.replace(/^q/, 'int') as WeightPrecision | undefined;
+  const precision = BUILT_PRECISIONS.find((each) => each === name);
+  return precision?.replace(/^q/, 'int') as WeightPrecision | undefined;
 }
 
 /** Part of the names of built directories. Raise it when the builder writes other graphs. */

@@ -143,8 +143,8 @@ export class OrtSession {
 
   #optionsFor(graph: string, waits: boolean): Pointer {
     const key = `${graph} ${waits}`;
-    const known = this.#optionsOfRuns.get(key);
-    if (known !== undefined) return known;
+    const cached = this.#optionsOfRuns.get(key);
+    if (cached !== undefined) return cached;
     const options = this.api.CreateRunOptions();
     this.api.AddRunConfigEntry(options, GRAPH_ID, graph);
     if (!waits) this.api.AddRunConfigEntry(options, WITHOUT_WAIT, '1');

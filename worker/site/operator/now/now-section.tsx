@@ -46,8 +46,8 @@ interface ActivityProps {
 function Activity({ of: upstreams, at }: ActivityProps) {
   const minutes = lastMinutes(at);
   const models = upstreams.flatMap((upstream) => upstream.models);
-  const rows = upstreams.flatMap(({ id: upstream, bounds, models: own }) =>
-    own.map((model): Row => {
+  const rows = upstreams.flatMap(({ id: upstream, bounds, models: served }) =>
+    served.map((model): Row => {
       const rate = rates([model], minutes).at(-1)!;
       const [p50, p95] = [firstTokenMs(model, bounds, 0.5), firstTokenMs(model, bounds, 0.95)];
       return { ...model, id: `${upstream} ${model.id}`, model: model.id, upstream, rate, p50, p95 };

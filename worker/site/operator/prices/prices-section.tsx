@@ -54,9 +54,9 @@ function currentOf(
 ): (price: PriceObject) => 'in effect' | 'future' | 'past' {
   const current = new Map<string, PriceObject>();
   for (const price of prices) {
-    const known = current.get(price.model);
+    const latest = current.get(price.model);
     // Of two with one time, the later version counts.
-    if (price.valid_from <= now && (known === undefined || known.valid_from <= price.valid_from))
+    if (price.valid_from <= now && (latest === undefined || latest.valid_from <= price.valid_from))
       current.set(price.model, price);
   }
   return (price) => {
