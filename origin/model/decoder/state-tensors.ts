@@ -19,6 +19,14 @@ export interface StateTensor {
   readonly dimensions: readonly number[];
 }
 
+/** Returns the numbers of one row. */
+export const sizeOfState = ({ dimensions }: StateTensor): number =>
+  dimensions.reduce((product, size) => product * size, 1);
+
+/** Returns the bytes of one slot's state. */
+export const bytesOfState = (states: readonly StateTensor[]): number =>
+  states.reduce((sum, state) => sum + Float32Array.BYTES_PER_ELEMENT * sizeOfState(state), 0);
+
 /** Names and dimensions of the states in graphs of origin/export. */
 const STATES = [
   { past: PAST_CONVOLUTION, present: PRESENT_CONVOLUTION, dimensions: ['channels', 'positions'] },

@@ -2,10 +2,10 @@ import type { ProviderChoice } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
 import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import { KV_BYTES, type KvTensor } from '../decoder/kv-tensors.ts';
+import { bytesOfState } from '../decoder/state-tensors.ts';
 import { type KvBytes, MEMORY_ADVICE } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
-import type { HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
-import { bytesOfState } from './state-cache.ts';
+import type { BoundTensor, HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
 
 export interface KvLayout {
   readonly slots: number;
@@ -71,23 +71,77 @@ export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0
   );
 }
 
+/** What a store needs of a decoder. */
+export type StoredKv = Pick<DecoderInterface, 'kv' | 'kvType'>;
+/** The sizes of a store. */
+export type StoreSizes = Omit<KvLayout, 'stateBytes' | 'totalBytes'>;
+
 /** Bytes of one position of the keys, or values, of one layer. */
-const positionBytesOf = ({ heads, headSize }: KvTensor, decoder: DecoderInterface): number =>
+const positionBytesOf = ({ heads, headSize }: KvTensor, decoder: StoredKv): number =>
   heads * headSize * elementBytes(decoder);
 
 /** Bytes of one slot of the keys, or values, of one layer. */
-export const slotBytes = ({ contextLength }: KvLayout, tensor: KvTensor, decoder: DecoderInterface): number =>
+export const slotBytes = ({ contextLength }: StoreSizes, tensor: KvTensor, decoder: StoredKv): number =>
   contextLength * positionBytesOf(tensor, decoder);
 
-/** Keys and values of every slot, in any memory. */
-export interface KvStore extends KvBytes {
-  /** Binds slots firstSlot … firstSlot + rows − 1 as the past and present of a run. */
-  bind(binding: RunBinding, firstSlot: number, rows: number): void;
-  /** Copies positions [start, end) of a slot. */
-  copy(from: number, to: number, end: number, start?: number): void;
+/** Positions [start, end) of a slot. */
+export interface SlotRange {
+  readonly slot: number;
+  readonly start: number;
+  readonly end: number;
 }
 
-interface KvBuffer extends KvTensor {
+/** Keys and values of every slot: [slots, heads, contextLength, headSize] per layer and kind. */
+export abstract class KvStore implements KvBytes {
+  protected readonly decoder: StoredKv;
+  protected readonly layout: StoreSizes;
+
+  constructor(decoder: StoredKv, layout: StoreSizes) {
+    this.decoder = decoder;
+    this.layout = layout;
+  }
+
+  get positionBytes(): number {
+    return this.layout.positionBytes;
+  }
+
+  /** Describes rows of a tensor, without their memory. */
+  protected describe({ heads, headSize }: KvTensor, rows: number) {
+    const { kvType } = this.decoder;
+    const dimensions = [rows, heads, this.layout.contextLength, headSize];
+    return { elementType: ElementType[kvType], elementBytes: elementBytes(this.decoder), dimensions };
+  }
+
+  /** Returns slots firstSlot … firstSlot + rows − 1 of each tensor. */
+  abstract tensors(firstSlot: number, rows: number): BoundTensor[];
+
+  /** Copies to the same positions of a slot in another store of this kind, or in this one. */
+  abstract copyTo(target: this, from: SlotRange, to: number): void;
+
+  /** Fills a slot with zeros. */
+  abstract clear(slot: number): void;
+
+  abstract read(slot: number, start: number, end: number, bytes: Uint8Array): void;
+
+  abstract write(slot: number, start: number, parts: readonly Uint8Array[]): void;
+
+  abstract discard(slot: number, start: number): void;
+
+  /** Binds slots firstSlot … firstSlot + rows − 1 as the past and present of a run. */
+  bind(binding: RunBinding, firstSlot: number, rows: number): void {
+    const tensors = this.tensors(firstSlot, rows);
+    for (const [index, { past, present, shared }] of this.decoder.kv.entries())
+      binding.inPlace(past, [present, ...shared], tensors[index]!);
+  }
+
+  /** Copies positions [start, end) of a slot. */
+  copy(from: number, to: number, end: number, start = 0): void {
+    this.copyTo(this, { slot: from, start, end }, to);
+  }
+}
+
+interface KvBuffer {
+  readonly tensor: KvTensor;
   readonly bytes: Uint8Array;
   readonly address: Pointer;
   /** Of one slot. */
@@ -95,48 +149,41 @@ interface KvBuffer extends KvTensor {
 }
 
 /**
- * Keys and values of every slot in CPU memory: one buffer [slots, heads, contextLength, headSize] per layer
- * and kind. GroupQueryAttention reads it as past and extends it in place as present.
+ * Keys and values of every slot in CPU memory. GroupQueryAttention reads it as past and extends it in place
+ * as present.
  */
-export class KvCache implements KvStore {
-  readonly #decoder: DecoderInterface;
-  readonly #layout: KvLayout;
+export class KvCache extends KvStore {
   readonly #api: HostMemory;
   readonly #buffers: readonly KvBuffer[];
 
-  constructor(api: HostMemory, decoder: DecoderInterface, layout: KvLayout) {
-    this.#decoder = decoder;
-    this.#layout = layout;
+  constructor(api: HostMemory, decoder: StoredKv, layout: StoreSizes) {
+    super(decoder, layout);
     this.#api = api;
     this.#buffers = decoder.kv.map((tensor) => {
       const ofSlot = slotBytes(layout, tensor, decoder);
       const bytes = api.allocate((layout.slots + layout.spareSlots) * ofSlot);
-      return { ...tensor, bytes, address: api.addressOf(bytes), slotBytes: ofSlot };
+      return { tensor, bytes, address: api.addressOf(bytes), slotBytes: ofSlot };
     });
   }
 
-  bind(binding: RunBinding, firstSlot: number, rows: number): void {
-    for (const { past, present, shared, heads, headSize, bytes, address, slotBytes: ofSlot } of this
-      .#buffers) {
-      binding.inPlace(past, [present, ...shared], {
-        elementType: ElementType[this.#decoder.kvType],
-        elementBytes: elementBytes(this.#decoder),
-        dimensions: [rows, heads, this.#layout.contextLength, headSize],
-        owner: bytes,
-        address: address + BigInt(firstSlot * ofSlot),
-      });
-    }
+  tensors(firstSlot: number, rows: number): BoundTensor[] {
+    return this.#buffers.map(({ tensor, bytes, address, slotBytes: ofSlot }) => ({
+      ...this.describe(tensor, rows),
+      owner: bytes,
+      address: address + BigInt(firstSlot * ofSlot),
+    }));
   }
 
-  copy(from: number, to: number, end: number, start = 0): void {
-    this.#eachRun(from, start, end, (run, _, { slotBytes: ofSlot }) => {
-      const place = run.byteOffset + (to - from) * ofSlot;
-      new Uint8Array(run.buffer, place, run.length).set(run);
+  copyTo(target: KvCache, { slot, start, end }: SlotRange, to: number): void {
+    this.#eachRun(slot, start, end, (run, _, index) => {
+      const { bytes, slotBytes: ofSlot } = this.#buffers[index]!;
+      const place = run.byteOffset - bytes.byteOffset + (to - slot) * ofSlot;
+      target.#buffers[index]!.bytes.set(run, place);
     });
   }
 
-  get positionBytes(): number {
-    return this.#layout.positionBytes;
+  clear(slot: number): void {
+    this.#eachRun(slot, 0, this.layout.contextLength, (run) => run.fill(0));
   }
 
   read(slot: number, start: number, end: number, bytes: Uint8Array): void {
@@ -153,24 +200,24 @@ export class KvCache implements KvStore {
   }
 
   discard(slot: number, start: number): void {
-    this.#eachRun(slot, start, this.#layout.contextLength, (run) => this.#api.releasePages(run));
+    this.#eachRun(slot, start, this.layout.contextLength, (run) => this.#api.releasePages(run));
   }
 
-  /** Visits positions [start, end) of a slot, one contiguous run per buffer and head, with its place. */
+  /** Visits positions [start, end) of a slot, one contiguous run per tensor and head, with its place. */
   #eachRun(
     slot: number,
     start: number,
     end: number,
-    visit: (run: Uint8Array, at: number, buffer: KvBuffer) => void,
+    visit: (run: Uint8Array, at: number, index: number) => void,
   ): void {
     let at = 0;
-    for (const buffer of this.#buffers) {
-      const headBytes = buffer.slotBytes / buffer.heads;
-      const each = headBytes / this.#layout.contextLength;
-      for (let head = 0; head < buffer.heads; head++) {
-        const first = slot * buffer.slotBytes + head * headBytes;
-        const run = buffer.bytes.subarray(first + start * each, first + end * each);
-        visit(run, at, buffer);
+    for (const [index, { tensor, bytes, slotBytes: ofSlot }] of this.#buffers.entries()) {
+      const headBytes = ofSlot / tensor.heads;
+      const each = headBytes / this.layout.contextLength;
+      for (let head = 0; head < tensor.heads; head++) {
+        const first = slot * ofSlot + head * headBytes;
+        const run = bytes.subarray(first + start * each, first + end * each);
+        visit(run, at, index);
         at += run.length;
       }
     }
@@ -178,4 +225,4 @@ export class KvCache implements KvStore {
 }
 
 /** Returns the bytes of one element of a KV tensor. */
-export const elementBytes = ({ kvType }: DecoderInterface): number => KV_BYTES[kvType];
+export const elementBytes = ({ kvType }: Pick<DecoderInterface, 'kvType'>): number => KV_BYTES[kvType];

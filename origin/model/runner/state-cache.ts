@@ -1,7 +1,7 @@
-import type { StateTensor } from '../decoder/state-tensors.ts';
+import { bytesOfState, type StateTensor, sizeOfState } from '../decoder/state-tensors.ts';
 import type { KeptState, SlotStates } from '../model-runner.ts';
-import { ElementType } from '../onnx/onnx-graph.ts';
-import type { BoundTensor, HostMemory, Pointer, RunBinding } from '../ort/bound-tensors.ts';
+import type { BoundTensor, HostMemory, RunBinding } from '../ort/bound-tensors.ts';
+import { KvCache, type KvStore, type StoredKv, type StoreSizes } from './kv-cache.ts';
 
 /** A position that no slot has. */
 const NONE = -1;
@@ -15,116 +15,80 @@ export interface KeptRow {
   restore(slot: number, place: StatePlace): void;
 }
 
-/** Memory of the states of all slots, in two places. */
-export interface StateMemory {
+/** Opens a store in some memory. */
+type OpenStore = (decoder: StoredKv, layout: StoreSizes) => KvStore;
+
+/** The states of all slots, in two places: a slot's state is stored as the KV of one position. */
+export class StateMemory {
+  readonly #tensors: readonly StateTensor[];
+  readonly #open: OpenStore;
+  readonly #places: readonly [KvStore, KvStore];
+
+  constructor(tensors: readonly StateTensor[], slots: number, open: OpenStore) {
+    this.#tensors = tensors;
+    this.#open = open;
+    this.#places = [this.newStore(slots), this.newStore(slots)];
+  }
+
+  protected newStore(slots: number): KvStore {
+    const kv = this.#tensors.map((tensor) => {
+      return { ...tensor, shared: [], heads: 1, headSize: sizeOfState(tensor) };
+    });
+    const positionBytes = bytesOfState(this.#tensors);
+    return this.#open({ kv, kvType: 'float32' }, { slots, spareSlots: 0, contextLength: 1, positionBytes });
+  }
+
+  protected store(place: StatePlace): KvStore {
+    return this.#places[place];
+  }
+
   /** Returns the states of neighbouring slots, tensor by tensor: [rows, …dimensions]. */
-  tensors(place: StatePlace, firstSlot: number, rows: number): readonly BoundTensor[];
+  tensors(place: StatePlace, firstSlot: number, rows: number): readonly BoundTensor[] {
+    return this.store(place)
+      .tensors(firstSlot, rows)
+      .map((tensor, index) => ({ ...tensor, dimensions: [rows, ...this.#tensors[index]!.dimensions] }));
+  }
+
   /** Fills a slot's state with zeros. */
-  clear(place: StatePlace, slot: number): void;
-  copy(slot: number, from: StatePlace, to: StatePlace): void;
-  keep(place: StatePlace, slot: number): KeptRow;
-  read(place: StatePlace, slot: number, bytes: Uint8Array): void;
-  write(place: StatePlace, slot: number, bytes: Uint8Array): void;
+  clear(place: StatePlace, slot: number): void {
+    this.store(place).clear(slot);
+  }
+
+  copy(slot: number, from: StatePlace, to: StatePlace): void {
+    this.store(from).copyTo(this.store(to), stateOf(slot), slot);
+  }
+
+  /** Keeps a slot's state in main memory. */
+  keep(place: StatePlace, slot: number): KeptRow {
+    const bytes = new Uint8Array(bytesOfState(this.#tensors));
+    this.read(place, slot, bytes);
+    return { restore: (to, into) => this.write(into, to, bytes) };
+  }
+
+  read(place: StatePlace, slot: number, bytes: Uint8Array): void {
+    this.store(place).read(slot, 0, 1, bytes);
+  }
+
+  write(place: StatePlace, slot: number, bytes: Uint8Array): void {
+    this.store(place).write(slot, 0, [bytes]);
+  }
 }
 
-/** Keeps a slot's state in main memory. @param stateBytes of one slot */
-export function keepInMainMemory(
-  memory: Pick<StateMemory, 'read' | 'write'>,
-  stateBytes: number,
-  place: StatePlace,
-  slot: number,
-): KeptRow {
-  const bytes = new Uint8Array(stateBytes);
-  memory.read(place, slot, bytes);
-  return { restore: (to, into) => memory.write(into, to, bytes) };
+/** The position of a store in which a slot's state is. */
+export const stateOf = (slot: number) => ({ slot, start: 0, end: 1 });
+
+/** The states of all slots in CPU memory. */
+export class HostStates extends StateMemory {
+  constructor(api: HostMemory, tensors: readonly StateTensor[], slots: number) {
+    super(tensors, slots, (decoder, layout) => new KvCache(api, decoder, layout));
+  }
 }
-
-/** Describes the states of slots as a tensor, without its memory. */
-export const stateTensor = ({ dimensions }: StateTensor, rows: number) => ({
-  elementType: ElementType.float32,
-  elementBytes: Float32Array.BYTES_PER_ELEMENT,
-  dimensions: [rows, ...dimensions],
-});
-
-/** Places of the states of slots, [slots, …dimensions]. */
-interface StateBuffer {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly address: Pointer;
-  /** Bytes of one slot. */
-  readonly rowBytes: number;
-}
-
-export const rowBytesOf = ({ dimensions }: StateTensor): number =>
-  dimensions.reduce((product, size) => product * size, Float32Array.BYTES_PER_ELEMENT);
-
-/** Returns the bytes of one slot's state. */
-export const bytesOfState = (states: readonly StateTensor[]): number =>
-  states.reduce((sum, state) => sum + rowBytesOf(state), 0);
 
 /** The states that a run goes on from. */
 export interface BegunRun {
   readonly from: StatePlace;
   /** By row: whether its slot has the state. */
   readonly begun: readonly boolean[];
-}
-
-/** The states of all slots in CPU memory. */
-export class HostStates implements StateMemory {
-  readonly #tensors: readonly StateTensor[];
-  readonly #places: readonly [readonly StateBuffer[], readonly StateBuffer[]];
-
-  constructor(api: HostMemory, tensors: readonly StateTensor[], slots: number) {
-    const allocate = (tensor: StateTensor): StateBuffer => {
-      const rowBytes = rowBytesOf(tensor);
-      const bytes = api.allocate(slots * rowBytes);
-      return { bytes, address: api.addressOf(bytes), rowBytes };
-    };
-    this.#tensors = tensors;
-    this.#places = [tensors.map(allocate), tensors.map(allocate)];
-  }
-
-  tensors(place: StatePlace, firstSlot: number, rows: number): BoundTensor[] {
-    return this.#places[place].map(({ bytes, address, rowBytes }, index) => ({
-      ...stateTensor(this.#tensors[index]!, rows),
-      owner: bytes,
-      address: address + BigInt(firstSlot * rowBytes),
-    }));
-  }
-
-  clear(place: StatePlace, slot: number): void {
-    for (const row of this.#rows(place, slot)) row.fill(0);
-  }
-
-  copy(slot: number, from: StatePlace, to: StatePlace): void {
-    const source = this.#rows(from, slot);
-    for (const [index, row] of this.#rows(to, slot).entries()) row.set(source[index]!);
-  }
-
-  keep(place: StatePlace, slot: number): KeptRow {
-    return keepInMainMemory(this, bytesOfState(this.#tensors), place, slot);
-  }
-
-  read(place: StatePlace, slot: number, bytes: Uint8Array): void {
-    let at = 0;
-    for (const row of this.#rows(place, slot)) {
-      bytes.set(row, at);
-      at += row.length;
-    }
-  }
-
-  write(place: StatePlace, slot: number, bytes: Uint8Array): void {
-    let at = 0;
-    for (const row of this.#rows(place, slot)) {
-      row.set(bytes.subarray(at, at + row.length));
-      at += row.length;
-    }
-  }
-
-  #rows(place: StatePlace, slot: number): Uint8Array[] {
-    return this.#places[place].map(({ bytes, rowBytes }) =>
-      bytes.subarray(slot * rowBytes, (slot + 1) * rowBytes),
-    );
-  }
 }
 
 /**

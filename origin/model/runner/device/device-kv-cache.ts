@@ -1,17 +1,8 @@
-import type { DecoderInterface } from '../../decoder/decoder-interface.ts';
 import type { KvTensor } from '../../decoder/kv-tensors.ts';
-import { ElementType } from '../../onnx/onnx-graph.ts';
-import type { DeviceTensor, Pointer, RunBinding } from '../../ort/bound-tensors.ts';
+import type { DeviceTensor, Pointer } from '../../ort/bound-tensors.ts';
 import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
-import { elementBytes, type KvLayout, type KvStore, slotBytes } from '../kv-cache.ts';
+import { KvStore, type SlotRange, type StoredKv, type StoreSizes, slotBytes } from '../kv-cache.ts';
 import type { DeviceRows, KvCopier } from '../kv-copier.ts';
-
-/** Positions [start, end) of a slot. */
-interface SlotRange {
-  readonly slot: number;
-  readonly start: number;
-  readonly end: number;
-}
 
 interface KvBuffer extends KvTensor {
   readonly address: Pointer;
@@ -23,52 +14,32 @@ interface KvBuffer extends KvTensor {
 const CLEARED_POSITIONS = 256;
 
 /**
- * Keys and values of every slot in device memory: one buffer [slots, heads, contextLength, headSize] per
- * layer and kind. It starts as zeros, because attention multiplies positions after a row's length by zero and
- * must not read NaN there.
+ * Keys and values of every slot in device memory. It starts as zeros, because attention multiplies positions
+ * after a row's length by zero and must not read NaN there.
  */
-export class DeviceKvCache implements KvStore {
+export class DeviceKvCache extends KvStore {
   readonly #memory: OrtDeviceMemory;
   readonly #copier: KvCopier;
-  readonly #decoder: DecoderInterface;
-  readonly #layout: KvLayout;
   readonly #buffers: readonly KvBuffer[];
   /** Buffers of one shape, which are copied together. */
   readonly #groups: readonly (readonly KvBuffer[])[];
 
-  constructor(memory: OrtDeviceMemory, copier: KvCopier, decoder: DecoderInterface, layout: KvLayout) {
+  constructor(memory: OrtDeviceMemory, copier: KvCopier, decoder: StoredKv, layout: StoreSizes) {
+    super(decoder, layout);
     this.#memory = memory;
     this.#copier = copier;
-    this.#decoder = decoder;
-    this.#layout = layout;
     this.#buffers = decoder.kv.map((tensor) => {
       const ofSlot = slotBytes(layout, tensor, decoder);
       return { ...tensor, address: memory.allocate(layout.slots * ofSlot), slotBytes: ofSlot };
     });
     this.#groups = groupsOf(this.#buffers);
-    this.#clear();
+    this.#clearAll();
   }
 
-  get positionBytes(): number {
-    return this.#layout.positionBytes;
+  tensors(firstSlot: number, rows: number): DeviceTensor[] {
+    return this.#buffers.map((buffer) => this.#tensor(buffer, firstSlot, rows));
   }
 
-  bind(binding: RunBinding, firstSlot: number, rows: number): void {
-    for (const buffer of this.#buffers) {
-      const dimensions = [rows, buffer.heads, this.#layout.contextLength, buffer.headSize];
-      binding.inPlace(
-        buffer.past,
-        [buffer.present, ...buffer.shared],
-        this.#tensor(buffer, dimensions, firstSlot),
-      );
-    }
-  }
-
-  copy(from: number, to: number, end: number, start = 0): void {
-    this.copyTo(this, { slot: from, start, end }, to);
-  }
-
-  /** Copies to the same positions of a slot in another cache or this one. */
   copyTo(target: DeviceKvCache, { slot, start, end }: SlotRange, to: number): void {
     if (start === end) return;
     for (const [index, group] of this.#groups.entries())
@@ -77,6 +48,11 @@ export class DeviceKvCache implements KvStore {
         target.#rows(target.#groups[index]!, to, start),
         countOf(group, end - start),
       );
+  }
+
+  clear(slot: number): void {
+    if (this.#copier.clear) this.#copier.clear(this.tensors(slot, 1));
+    else this.write(slot, 0, [new Uint8Array(this.layout.contextLength * this.positionBytes)]);
   }
 
   read(slot: number, start: number, end: number, bytes: Uint8Array): void {
@@ -101,10 +77,10 @@ export class DeviceKvCache implements KvStore {
   /** Does nothing: device memory is allocated as a whole. */
   discard(): void {}
 
-  #clear(): void {
-    const { slots, contextLength } = this.#layout;
+  #clearAll(): void {
+    const { slots, contextLength } = this.layout;
     if (this.#copier.clear) {
-      for (const group of this.#groups) this.#copier.clear(this.#rows(group, 0, 0).matrices);
+      this.#copier.clear(this.tensors(0, slots));
       return;
     }
     for (let start = 0; start < contextLength; start += CLEARED_POSITIONS) {
@@ -122,10 +98,7 @@ export class DeviceKvCache implements KvStore {
   ): void {
     let at = 0;
     for (const group of this.#groups) {
-      const ofPosition = group.reduce(
-        (sum, buffer) => sum + buffer.slotBytes / this.#layout.contextLength,
-        0,
-      );
+      const ofPosition = group.reduce((sum, buffer) => sum + buffer.slotBytes / this.layout.contextLength, 0);
       visit(group, bytes.subarray(at, at + length * ofPosition));
       at += length * ofPosition;
     }
@@ -133,21 +106,16 @@ export class DeviceKvCache implements KvStore {
 
   /** Views buffers as matrices with one row per position and head. */
   #rows(group: readonly KvBuffer[], slot: number, start: number): DeviceRows {
-    const { slots, contextLength } = this.#layout;
+    const { slots, contextLength } = this.layout;
     const { heads, headSize } = group[0]!;
     const dimensions = [slots * heads * contextLength, headSize];
-    const matrices = group.map((buffer) => this.#tensor(buffer, dimensions, 0));
+    const matrices = group.map((buffer) => ({ ...this.#tensor(buffer, 0, slots), dimensions }));
     return { matrices, first: slot * heads * contextLength + start, stride: contextLength };
   }
 
-  #tensor(buffer: KvBuffer, dimensions: readonly number[], firstSlot: number): DeviceTensor {
-    return {
-      address: this.#memory.at(buffer.address, firstSlot * buffer.slotBytes),
-      elementType: ElementType[this.#decoder.kvType],
-      elementBytes: elementBytes(this.#decoder),
-      dimensions,
-      memory: this.#memory.info,
-    };
+  #tensor(buffer: KvBuffer, firstSlot: number, rows: number): DeviceTensor {
+    const address = this.#memory.at(buffer.address, firstSlot * buffer.slotBytes);
+    return { ...this.describe(buffer, rows), address, memory: this.#memory.info };
   }
 }
 
