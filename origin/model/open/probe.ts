@@ -1,6 +1,7 @@
 import { oneLine } from '@continuo/shared/error-details.ts';
 import { ModelError } from '../config/model-json.ts';
 import type { ModelRunner } from '../model-runner.ts';
+import { differenceOf } from '../runner/compare-runners.ts';
 
 /** Runs at the start that find faults before the first request does. */
 
@@ -55,16 +56,14 @@ export async function readsSeveralAfterPast(runner: ModelRunner, file: string): 
   const length = Math.min(6, prefillChunk);
   const half = Math.floor(length / 2);
   const prompt = Array.from({ length }, (_, index) => (7 * index + 1) % vocabularySize);
-  const [whole] = await inFile(file, () => prefillAll(runner, [prompt]));
+  const whole = joined(await inFile(file, () => prefillAll(runner, [prompt])));
   await inFile(file, () => prefillAll(runner, [prompt.slice(0, 1), prompt.slice(1, 2)]));
   const split = await prefillAll(runner, [prompt.slice(0, half), prompt.slice(half)]).catch(() => null);
-  if (split === null) return false;
-  const most = whole!.reduce((largest, logit) => Math.max(largest, logit), -Infinity);
-  const least = whole!.reduce((smallest, logit) => Math.min(smallest, logit), Infinity);
-  const agrees = (logit: number, index: number) =>
-    Math.abs(logit - whole![index]!) <= ROUNDING * (most - least);
-  return split.flatMap((logits) => [...logits]).every(agrees);
+  return split !== null && differenceOf(joined(split), whole) <= ROUNDING;
 }
+
+const joined = (parts: readonly Float32Array[]): Float32Array =>
+  Float32Array.from(parts.flatMap((part) => [...part]));
 
 /** Runs the parts of a prompt in order, from position `first` on; returns all logits. */
 async function prefillAll(

@@ -1,4 +1,5 @@
 import type { ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import { differenceOf } from '../runner/compare-runners.ts';
 import type { OrtRunner } from '../runner/ort-runner.ts';
 import { type AllocateLogits, MAX_PREFILL_CHUNKS } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
@@ -97,15 +98,10 @@ export async function findJoinsPrompts(runner: ModelRunner): Promise<boolean> {
   for (const prompt of prompts) apart.push((await runner.prefill(prompt, never)).slice());
   const together = await runner.prefillTogether(prompts, never);
   let start = 0;
-  return apart.every((logits) => areClose(together.subarray(start, (start += logits.length)), logits));
-}
-
-/** Returns whether logits differ by rounding at most. */
-function areClose(some: Float32Array, others: Float32Array): boolean {
-  const largest = others.reduce((most, logit) => Math.max(most, logit), -Infinity);
-  const smallest = others.reduce((least, logit) => Math.min(least, logit), Infinity);
-  const most = ROUNDING * (largest - smallest);
-  return some.length === others.length && some.every((logit, at) => Math.abs(logit - others[at]!) <= most);
+  return apart.every((logits) => {
+    const joined = together.subarray(start, (start += logits.length));
+    return differenceOf(joined, logits) <= ROUNDING;
+  });
 }
 
 /**

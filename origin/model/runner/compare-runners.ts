@@ -84,16 +84,25 @@ export function compareLogits(
   device: Float32Array,
   processor: Float32Array,
 ): Pick<RunComparison, 'fault' | 'best' | 'hasSameToken'> {
-  let [best, least, ofDevice, largest] = [0, 0, 0, 0];
+  const share = differenceOf(device, processor);
+  let [best, ofDevice] = [0, 0];
   for (let token = 0; token < processor.length; token++) {
     if (processor[token]! > processor[best]!) best = token;
-    if (processor[token]! < processor[least]!) least = token;
     if (device[token]! > device[ofDevice]!) ofDevice = token;
-    largest = Math.max(largest, Math.abs(device[token]! - processor[token]!));
   }
-  const share = largest / (processor[best]! - processor[least]!);
   const fault = share <= DEVICE_ROUNDING ? null : `logits differ by ${percent(share)} of their range`;
   return { fault, best, hasSameToken: ofDevice === best };
+}
+
+/** Returns the largest difference of logits, as a fraction of the range of the expected ones. */
+export function differenceOf(logits: Float32Array, expected: Float32Array): number {
+  let [largest, most, least] = [0, Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (let at = 0; at < expected.length; at++) {
+    most = Math.max(most, expected[at]!);
+    least = Math.min(least, expected[at]!);
+    largest = Math.max(largest, Math.abs(logits[at]! - expected[at]!));
+  }
+  return largest === 0 ? 0 : largest / (most - least);
 }
 
 const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
