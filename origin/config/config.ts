@@ -9,23 +9,19 @@ import { textsOf } from '../model/config/model-directory.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { type Environment, parseVariables, requireKnown } from './environment.ts';
 import {
-  defaultThreads,
+  DEFAULTS,
+  fieldsIn,
+  fieldVariables,
   type ModelSettings,
-  mebibytesToBytes,
-  modelFields,
   modelName,
+  withFields,
 } from './model-settings.ts';
 
 /** The origin's configuration: one table of environment variables, validated before anything starts. */
 
 const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
 
-const onOff = z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false);
-
 const BUILT_IN_MODEL = resolve(import.meta.dirname, '../models/continuo-mini');
-
-/** Parses a number from text, in the range of a model's field. */
-const number = (field: z.ZodType<number, number>) => z.coerce.number().pipe(field);
 
 export const variables = z.object({
   /** Listening address. Only the Worker should be able to reach it. */
@@ -42,8 +38,6 @@ export const variables = z.object({
   CONTINUO_METRICS_PORT: whole(0, 65_535).optional(),
   /** Model directory: config.json or genai_config.json, tokenizer.json, the graph. */
   CONTINUO_MODEL_DIR: z.string().min(1).default(BUILT_IN_MODEL),
-  /** Precision to load if the directory has several; absent = the first present. */
-  CONTINUO_MODEL_VARIANT: modelFields.variant.optional(),
   /** Name under which the model is served; absent = the directory's name. */
   CONTINUO_MODEL_NAME: modelName.optional(),
   /**
@@ -51,34 +45,8 @@ export const variables = z.object({
    * it again.
    */
   CONTINUO_MODELS_FILE: z.string().min(1).optional(),
-  /** Sequences that generate at the same time. `auto`: as many as the memory holds, at most 64. */
-  CONTINUO_SLOTS: z
-    .preprocess((text) => (text === 'auto' ? text : Number(text)), modelFields.slots)
-    .default('auto'),
-  /** Positions per slot; absent = the model's maximum. */
-  CONTINUO_CONTEXT: number(modelFields.context).optional(),
-  /** Threads of one forward pass. */
-  CONTINUO_THREADS: number(modelFields.threads).default(defaultThreads),
-  /** Execution provider. `auto`: cuda, else webgpu on a real GPU, else cpu with a warning. */
-  CONTINUO_PROVIDER: modelFields.provider.default('cpu'),
-  /** CUDA device number; absent = the first. */
-  CONTINUO_DEVICE_ID: number(modelFields.deviceId).optional(),
-  /** Maximum memory on the CUDA device in MiB, KV cache included. */
-  CONTINUO_DEVICE_MEMORY_MIB: number(modelFields.deviceMemoryMiB).optional(),
-  /** Maximum memory of the KV cache in MiB; a start that needs more fails. Absent = the free memory. */
-  CONTINUO_KV_MEMORY_MIB: number(modelFields.kvMemoryMiB).optional(),
-  /** Memory in MiB for prefixes that no slot holds; 0 = none. Absent = a quarter of the free memory. */
-  CONTINUO_PREFIX_CACHE_MIB: number(modelFields.prefixCacheMiB).optional(),
   /** Directory for prefixes that outlive memory and process; absent = none. */
   CONTINUO_PREFIX_CACHE_DIR: z.string().min(1).optional(),
-  /** Maximum disk space in MiB of each model in that directory. */
-  CONTINUO_PREFIX_CACHE_DISK_MIB: number(modelFields.prefixCacheDiskMiB).default(16_384),
-  /** Requests of a tenant that may wait for a slot; beyond that the answer is 503. Absent = by the slots. */
-  CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).optional(),
-  /** The part of a tenant's time that its prompts get while it also has streams. */
-  CONTINUO_PROMPT_SHARE: number(modelFields.promptShare).default(0.7),
-  /** `true`: generation_config.json sets the defaults of temperature, top_p and so on. */
-  CONTINUO_GENERATION_CONFIG: onOff,
   /** Seconds for running requests to finish after SIGTERM. */
   CONTINUO_DRAIN_SECONDS: whole(0, 3600).default(30),
   /** Seconds without an answer after which an engine thread with work is replaced. */
@@ -86,6 +54,7 @@ export const variables = z.object({
   CONTINUO_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   /** Fill-in-the-middle: `auto` (by the vocabulary's tokens), `off`, or a template as JSON. */
   CONTINUO_INFILL: infillSetting,
+  ...fieldVariables,
 });
 
 export interface OriginConfig {
@@ -159,38 +128,21 @@ function publishedName(directory: string): string | undefined {
 }
 
 function modelOf(values: z.infer<typeof modelVariables>): ModelSettings {
-  const directory = values.CONTINUO_PREFIX_CACHE_DIR;
+  const {
+    CONTINUO_MODEL_DIR: directory,
+    CONTINUO_PREFIX_CACHE_DIR: prefixes,
+    CONTINUO_INFILL: infill,
+  } = values;
+  const prefixDisk = { ...DEFAULTS.prefixDisk, directory: prefixes === undefined ? null : resolve(prefixes) };
+  const given = fieldsIn(values);
   return {
-    name:
-      values.CONTINUO_MODEL_NAME ??
-      publishedName(values.CONTINUO_MODEL_DIR) ??
-      basename(values.CONTINUO_MODEL_DIR),
+    name: values.CONTINUO_MODEL_NAME ?? publishedName(directory) ?? basename(directory),
     aliases: [],
     source: null,
-    engine: {
-      directory: values.CONTINUO_MODEL_DIR,
-      variant: values.CONTINUO_MODEL_VARIANT ?? null,
-      slots: values.CONTINUO_SLOTS,
-      contextLength: values.CONTINUO_CONTEXT ?? null,
-      threads: values.CONTINUO_THREADS,
-      device: {
-        provider: values.CONTINUO_PROVIDER,
-        deviceId: values.CONTINUO_DEVICE_ID ?? null,
-        memoryBytes: mebibytesToBytes(values.CONTINUO_DEVICE_MEMORY_MIB),
-      },
-      kvMemoryBytes: mebibytesToBytes(values.CONTINUO_KV_MEMORY_MIB),
-      prefixCacheBytes: mebibytesToBytes(values.CONTINUO_PREFIX_CACHE_MIB),
-      prefixDisk: {
-        directory: directory === undefined ? null : resolve(directory),
-        limitBytes: values.CONTINUO_PREFIX_CACHE_DISK_MIB * 2 ** 20,
-      },
-      queueLimit: values.CONTINUO_QUEUE_LIMIT ?? null,
-      promptShare: values.CONTINUO_PROMPT_SHARE,
-      infill: values.CONTINUO_INFILL,
-    },
+    engine: withFields({ ...DEFAULTS, directory, prefixDisk, infill }, given),
     load: 'start',
     idleMs: null,
-    generationConfig: values.CONTINUO_GENERATION_CONFIG,
+    generationConfig: given.generationConfig ?? false,
     defaults: {},
   };
 }

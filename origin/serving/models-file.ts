@@ -8,10 +8,10 @@ import {
   mebibytesToBytes,
   modelFields,
   modelName,
+  withFields,
 } from '../config/model-settings.ts';
 import { readJsonFile } from '../config/named-file.ts';
 import { infillTemplate } from '../infill/template.ts';
-import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/config/device.ts';
 import { BUILT_PRECISIONS } from '../model/config/model-files.ts';
 import { type MemoryLimits, NO_MEMORY_LIMITS } from './memory-budget.ts';
 
@@ -119,17 +119,6 @@ function describe(issue: z.core.$ZodIssue, outer: readonly PropertyKey[] = []): 
   return `${path.join('.') || 'the file'}: ${issue.message}`;
 }
 
-/** A model with a provider without device options inherits none from the environment. */
-function deviceOf(entry: ModelEntry, base: DeviceSettings): DeviceSettings {
-  const { provider = base.provider } = entry;
-  const inherited = entry.provider === undefined || hasDeviceOptions(provider) ? base : CPU;
-  return {
-    provider,
-    deviceId: entry.deviceId ?? inherited.deviceId,
-    memoryBytes: mebibytesToBytes(entry.deviceMemoryMiB) ?? inherited.memoryBytes,
-  };
-}
-
 const sourceOf = ({ model: named, precision, adapter }: ModelEntry, folder: string): ModelSource | null =>
   named === undefined
     ? null
@@ -137,27 +126,12 @@ const sourceOf = ({ model: named, precision, adapter }: ModelEntry, folder: stri
 
 function settingsOf(entry: ModelEntry, folder: string, base: ModelSettings): ModelSettings {
   const { engine } = base;
+  const directory = resolve(folder, entry.directory ?? '');
   return {
     name: entry.name,
     aliases: entry.aliases,
     source: sourceOf(entry, folder),
-    engine: {
-      directory: resolve(folder, entry.directory ?? ''),
-      variant: entry.variant ?? engine.variant,
-      slots: entry.slots ?? engine.slots,
-      contextLength: entry.context ?? engine.contextLength,
-      threads: entry.threads ?? engine.threads,
-      device: deviceOf(entry, engine.device),
-      kvMemoryBytes: mebibytesToBytes(entry.kvMemoryMiB) ?? engine.kvMemoryBytes,
-      prefixCacheBytes: mebibytesToBytes(entry.prefixCacheMiB) ?? engine.prefixCacheBytes,
-      prefixDisk: {
-        directory: engine.prefixDisk.directory,
-        limitBytes: mebibytesToBytes(entry.prefixCacheDiskMiB) ?? engine.prefixDisk.limitBytes,
-      },
-      queueLimit: entry.queueLimit ?? engine.queueLimit,
-      promptShare: entry.promptShare ?? engine.promptShare,
-      infill: entry.infill ?? engine.infill,
-    },
+    engine: withFields({ ...engine, directory, infill: entry.infill ?? engine.infill }, entry),
     load: entry.load,
     idleMs: entry.idleSeconds === undefined ? null : entry.idleSeconds * 1000,
     generationConfig: entry.generationConfig ?? base.generationConfig,
