@@ -1,9 +1,7 @@
-import { mulberry32 } from '../../support/random.ts';
 import { ADDITIONS, measureConstrained } from './constrained.ts';
 import { measureHostile } from './hostile.ts';
 import { CONTEXT, jobOf, type Plan, type Progress, tokenIds } from './plan.ts';
 import { measureInterference, measurePrefill, measurePrefixHit } from './scenarios.ts';
-import { soak } from './soak.ts';
 import { rounded } from './statistics.ts';
 import type { Job, Target } from './target.ts';
 
@@ -96,76 +94,5 @@ export async function hostileFigures(target: Target, plan: Plan, progress: Progr
     ],
     ['streams that failed; answers to hostile grammars', `${failures}; ${JSON.stringify(answers)}`],
     ['slowest answer to a hostile grammar', `${rounded(slowest.ms)} ms (${slowest.name})`],
-  ];
-}
-
-/** Returns the sum of a metric of the origin over its labels. */
-async function metric(metricsUrl: string, name: string): Promise<number> {
-  const text = await (await fetch(new URL('/metrics', metricsUrl))).text();
-  const values = text.matchAll(new RegExp(`^continuo_origin_${name}(?:\\{.*\\})? (\\S+)`, 'gm'));
-  return [...values].reduce((sum, [, value]) => sum + Number(value), 0);
-}
-
-/** Measures an overload by 200 clients of two tenants, one with ten times as many clients as the other. */
-export async function overloadFigures(
-  target: Target,
-  metricsUrl: string,
-  seconds: number,
-  progress: Progress,
-): Promise<Figures> {
-  progress(0, `${target.name}, ${seconds} s of 200 clients`);
-  const clients = { small: 18, large: 182 };
-  const job = (tenant: string, index: number): Job => ({
-    tenant,
-    prompt: tokenIds(index, 64),
-    maxTokens: 48,
-  });
-  const memory = () => metric(metricsUrl, 'resident_bytes');
-  const result = await soak(target, { seconds, clients, job, refusedPauseMs: 1000, memory });
-  progress(1, target.name);
-  const { small = 0, large = 0 } = result.tokensByTenant;
-  return [
-    [`${seconds} s of 200 clients: completed / refused with 503`, `${result.completed} / ${result.refused}`],
-    ['other failures', JSON.stringify(result.failures)],
-    ['share of the tenant with a tenth of the clients', `${rounded((100 * small) / (small + large), 1)} %`],
-    ['resident MiB, early / late', `${rounded(result.memoryMiB.early)} / ${rounded(result.memoryMiB.late)}`],
-  ];
-}
-
-/**
- * Sends prompts of random lengths, half of which share a prefix, and watches the memory of the prefix store.
- */
-export async function storeMemoryFigures(
-  target: Target,
-  metricsUrl: string,
-  seconds: number,
-  progress: Progress,
-): Promise<Figures> {
-  progress(0, `${target.name}, ${seconds} s of random prompts`);
-  const random = mulberry32(1);
-  const job = (tenant: string, index: number): Job => {
-    const shared = random() < 0.5 ? tokenIds(Math.floor(random() * 40), Math.floor(random() * 800)) : [];
-    const prompt = [...shared, ...tokenIds(100 + index, 1 + Math.floor(random() * 400))];
-    return { tenant, prompt, maxTokens: 1 + Math.floor(random() * 48), cachePrompt: true };
-  };
-  let most = 0;
-  const memory = async () => {
-    most = Math.max(most, await metric(metricsUrl, 'prefix_store_bytes'));
-    return await metric(metricsUrl, 'resident_bytes');
-  };
-  const clients = { a: 8, b: 8 };
-  const result = await soak(target, { seconds, clients, job, refusedPauseMs: 1000, memory });
-  progress(1, target.name);
-  const counts = await Promise.all(
-    ['stored_chunks', 'evicted_chunks', 'restored_tokens'].map((name) =>
-      metric(metricsUrl, `prefix_store_${name}`),
-    ),
-  );
-  return [
-    [`${seconds} s of random prompts: completed / refused`, `${result.completed} / ${result.refused}`],
-    ['other failures', JSON.stringify(result.failures)],
-    ['chunks stored / evicted, tokens restored', counts.join(' / ')],
-    ['most MiB of the prefix store', rounded(most / 2 ** 20, 1)],
-    ['resident MiB, early / late', `${rounded(result.memoryMiB.early)} / ${rounded(result.memoryMiB.late)}`],
   ];
 }

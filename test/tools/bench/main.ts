@@ -14,16 +14,9 @@ import { measureEdge } from './edge/edge.ts';
 import { measureSchemas } from './grammar/schemas.ts';
 import { type BenchModel, benchModels } from './models.ts';
 import { LAYERS, type Plan } from './plan.ts';
-import { linePlot } from './plot.ts';
 import { againstTable, architectureTable, edgeTables, failures, figureTable, loadTable } from './report.ts';
 import { rivalTable } from './rival.ts';
-import {
-  type ModelReport,
-  measureBesideRival,
-  measureModel,
-  measureStore,
-  measureStoreMemory,
-} from './run.ts';
+import { type ModelReport, measureBesideRival, measureModel, measureStore } from './run.ts';
 import { PROMPTS, sharedPrefixTable } from './shared-prefix.ts';
 import { rounded } from './statistics.ts';
 import { openAiTarget } from './target.ts';
@@ -55,7 +48,6 @@ const program = new Command('bench')
   .option('--prompt <number>', 'tokens per prompt', whole(1), 64)
   .option('--threads <number>', 'threads of one model run', whole(1), availableParallelism())
   .option('--quick', 'skip the single figures (prefill, prefix hit, interference)', false)
-  .option('--soak <seconds>', 'seconds of overload by 200 clients of two tenants', whole(0), 0)
   .option('--constraints', 'also measure constrained streams, and streams during hostile grammars', false)
   .option(
     '--schemas <directory>',
@@ -101,7 +93,7 @@ const program = new Command('bench')
   .option('--rival', 'measure only a layer (the last of --via) and the server of --url, in turns', false)
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
-  .option('--out <directory>', 'directory for the JSON and the plots', '.continuo/bench');
+  .option('--out <directory>', 'directory for the JSON files', '.continuo/bench');
 
 interface Options {
   readonly models: string[];
@@ -112,7 +104,6 @@ interface Options {
   readonly prompt: number;
   readonly threads: number;
   readonly quick: boolean;
-  readonly soak: number;
   readonly constraints: boolean;
   readonly schemas?: string;
   readonly vocabulary?: string;
@@ -144,19 +135,6 @@ function print(report: ModelReport): void {
   console.log(`\n${report.model}\n${loadTable(report.targets)}`);
   for (const line of failures(report.targets)) console.log(line);
   if (report.figures.length > 0) console.log(figureTable(report.figures));
-}
-
-function plot(report: ModelReport): string {
-  const [first] = report.targets;
-  const bare = first?.loads.map((load) => [load.concurrency, load.bareTokensPerSecond] as const) ?? [];
-  const series = [
-    { name: 'bare loop', points: bare },
-    ...report.targets.map(({ name, loads }) => ({
-      name,
-      points: loads.map((load) => [load.concurrency, load.decodeTokensPerSecond] as const),
-    })),
-  ];
-  return linePlot(`${report.model}: decode tokens/s`, 'concurrent streams', 'tokens/s', series);
 }
 
 function startBar(name: string) {
@@ -206,7 +184,6 @@ async function sharedPrefix(model: BenchModel, plan: Plan, directory: string): P
   bar.stop();
   console.log(`\n${model.name}\n${sharedPrefixTable(report)}`);
   console.log(save(directory, `${model.name}-shared-prefix.json`, report));
-  if (plan.soakSeconds > 0) console.log(figureTable(await measureStoreMemory(model, plan, () => undefined)));
 }
 
 async function architectures(names: readonly string[], directory: string): Promise<void> {
@@ -259,7 +236,6 @@ async function main(): Promise<void> {
     tokens: options.tokens,
     promptTokens: options.prompt,
     figures: !options.quick,
-    soakSeconds: options.soak,
     constraints: options.constraints,
     storeMiB: options.store,
     prompts: options.prompts,
@@ -287,7 +263,6 @@ async function main(): Promise<void> {
     const report = await measureModel(model, plan, progress);
     bar.stop();
     print(report);
-    writeFileSync(path.join(options.out, `${model.name}.svg`), plot(report));
     reports.push(report);
   }
   await plan.foreign?.close();

@@ -12,8 +12,6 @@ export interface Plan {
   readonly tokens: number;
   readonly promptTokens: number;
   readonly figures: boolean;
-  /** Seconds of overload by 200 clients of two tenants; 0 = none. */
-  readonly soakSeconds: number;
   /** Whether to measure constrained streams, and other streams during hostile constraints. */
   readonly constraints: boolean;
   /** Memory of the prefix store where it is measured, in MiB. New memory is slower than reused. */

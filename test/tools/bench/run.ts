@@ -1,15 +1,7 @@
 import { type System, startSystem } from '../../support/system.ts';
 import { measureCeiling } from './ceiling.ts';
 import { engineTarget } from './engine-target.ts';
-import {
-  constrainedFigures,
-  type Figures,
-  hostileFigures,
-  overloadFigures,
-  promptFigures,
-  STREAMS,
-  storeMemoryFigures,
-} from './figures.ts';
+import { constrainedFigures, type Figures, hostileFigures, promptFigures, STREAMS } from './figures.ts';
 import { type LoadResult, measureLoad, shareOfBare } from './load.ts';
 import type { BenchModel } from './models.ts';
 import { CONTEXT, jobOf, type Plan, type Progress } from './plan.ts';
@@ -115,9 +107,6 @@ async function measureSystem(
     figures.push(...(await constraintFigures(origin, plan, progress)));
     if (plan.constraints) figures.push(...(await constrainedFigures(origin, plan, progress, 'bounded')));
   }
-  if (plan.soakSeconds > 0) {
-    figures.push(...(await overloadFigures(origin, system.metricsUrl, plan.soakSeconds, progress)));
-  }
   if (plan.via.includes('worker')) {
     const baseUrl = `${system.url}/v1`;
     const worker = openAiTarget('worker, SSE', { baseUrl, apiKey: system.apiKey, model: 'bench' });
@@ -136,7 +125,7 @@ export async function measureModel(model: BenchModel, plan: Plan, progress: Prog
   const slots = Math.max(...plan.concurrency, plan.constraints ? 2 * STREAMS : 1);
   const layers: Layer[] = [];
   if (plan.via.includes('engine')) layers.push(await measureEngine(directory, slots, plan, progress));
-  if (plan.via.includes('origin') || plan.via.includes('worker') || plan.soakSeconds > 0) {
+  if (plan.via.includes('origin') || plan.via.includes('worker')) {
     layers.push(await measureSystem(directory, slots, plan, progress));
   }
   if (plan.foreign) {
@@ -192,23 +181,6 @@ export async function measureBesideRival(
   await own.close();
   await stop();
   return { names: [own.name, plan.foreign.name], loads };
-}
-
-/** Keeps a small prefix store under a random load. */
-export async function measureStoreMemory(
-  model: BenchModel,
-  plan: Plan,
-  progress: Progress,
-): Promise<Figures> {
-  const system = await startSystem({
-    ...systemOf(model.directory(), 8, plan),
-    CONTINUO_PREFIX_CACHE_MIB: String(plan.storeMiB),
-  });
-  const origin = await originTarget('origin, HTTP', { ...system.origin, model: 'bench' });
-  const figures = await storeMemoryFigures(origin, system.metricsUrl, plan.soakSeconds, progress);
-  await origin.close();
-  await system.stop();
-  return [['budget of the prefix store', `${plan.storeMiB} MiB`], ...figures];
 }
 
 const systemOf = (directory: string, slots: number, plan: Plan): Readonly<Record<string, string>> => ({

@@ -2,7 +2,6 @@ import Table from 'cli-table3';
 import { Argument, Command } from 'commander';
 import { rounded } from '../bench/statistics.ts';
 import { bodyFlood } from './body-flood.ts';
-import { dense } from './dense.ts';
 import { departures } from './departures.ts';
 import { killObject, killOrigin, killSystem, killWorkerd } from './kills.ts';
 import { neighbours } from './neighbours.ts';
@@ -10,8 +9,6 @@ import { pageStream } from './page-stream.ts';
 import { rollout } from './rollout.ts';
 import { holds, type Measurement, type Scenario } from './scenario.ts';
 import { soakMix } from './soak.ts';
-import { starve } from './starve.ts';
-import { tokenizerFlood } from './tokenizer-flood.ts';
 import { upgrade } from './upgrade.ts';
 
 /**
@@ -19,10 +16,7 @@ import { upgrade } from './upgrade.ts';
  */
 
 const SCENARIOS: readonly Scenario[] = [
-  starve,
-  tokenizerFlood,
   bodyFlood,
-  dense,
   departures,
   killOrigin,
   killWorkerd,

@@ -1,16 +1,10 @@
 import { expect, inject, test } from 'vitest';
-import * as editors from '../../e2e/editor-requests.ts';
 import { FRONT_ENDS, type FrontEnd } from './front-end-bodies.ts';
 
-/** Replays what front-ends send with their default settings. Each body gets a completion. */
-
-const EDITORS: Readonly<Record<string, FrontEnd>> = {
-  'llama.vim, cache': { path: '/infill', body: editors.LLAMA_VIM_WARM },
-  'llama.vim': { path: '/infill', body: editors.LLAMA_VIM_FIM },
-  Continue: { path: '/completion', body: editors.CONTINUE },
-  'minuet, markers': { path: '/v1/completions', body: editors.MINUET_MARKED, dialect: 'llamacpp' },
-  'minuet, suffix': { path: '/v1/completions', body: editors.MINUET_SUFFIX },
-};
+/**
+ * Replays what front-ends send with their default settings. Each body gets a completion. test/e2e replays the
+ * requests of editors.
+ */
 
 /** Shortens a completion, so that the built-in model ends it soon. */
 const LENGTHS = ['max_tokens', 'max_new_tokens', 'n_predict', 'num_predict', 'max_length'];
@@ -19,7 +13,7 @@ const shortened = (body: FrontEnd['body']): FrontEnd['body'] =>
     Object.entries(body).map(([name, value]) => [name, LENGTHS.includes(name) && value !== 0 ? 4 : value]),
   );
 
-test.each(Object.entries({ ...FRONT_ENDS, ...EDITORS }))('%s', async (_, { path, body, dialect }) => {
+test.each(Object.entries(FRONT_ENDS))('%s', async (_, { path, body, dialect }) => {
   const { url, apiKey } = inject('served');
   const response = await fetch(url + path, {
     method: 'POST',
