@@ -1,9 +1,9 @@
 import { defineConfig } from 'vitest/config';
-import { ClosingLine } from './test/support/closing-line.ts';
-import { GroupSequencer } from './test/support/group-sequencer.ts';
-import { GROUPS, groupOf, isLong, testFiles } from './test/support/groups.ts';
-import { SlowFiles } from './test/support/slow-files.ts';
-import { TEST_LIMIT_MS, WAIT_LIMIT_MS } from './test/support/time-limits.ts';
+import { ClosingLine } from './test/support/run/closing-line.ts';
+import { GroupSequencer } from './test/support/run/group-sequencer.ts';
+import { GROUPS, groupOf, isLong, testFiles } from './test/support/run/groups.ts';
+import { SlowFiles } from './test/support/run/slow-files.ts';
+import { TEST_LIMIT_MS, WAIT_LIMIT_MS } from './test/support/run/time-limits.ts';
 import { requestFieldsModule } from './worker/site/build/request-fields.ts';
 
 /** Returns the groups with their files. The mode `quick`, that of `npm test`, has no `*.long.test.ts`. */
@@ -23,9 +23,9 @@ export default defineConfig(({ mode }) => {
       env: { TEST_CASES: quick ? 'tenth' : 'all' },
       // Files of one worker process share loaded modules; those of e2e also a running system and a browser.
       isolate: false,
-      globalSetup: ['test/support/temporary-directory.ts', 'test/support/built-page.ts'],
+      globalSetup: ['test/support/run/temporary-directory.ts', 'test/support/run/built-page.ts'],
       sequence: { sequencer: GroupSequencer },
-      setupFiles: 'test/support/set-up-file.ts',
+      setupFiles: 'test/support/run/set-up-file.ts',
       reporters: ['default', ...(quick ? [new SlowFiles()] : []), new ClosingLine()],
       testTimeout: TEST_LIMIT_MS,
       hookTimeout: TEST_LIMIT_MS,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { projectsOf } from '../vitest.config.ts';
-import { isLong, testFiles } from './support/groups.ts';
+import { isLong, testFiles } from './support/run/groups.ts';
 
 /** Files of `npm test` if the mode is `quick`, and of `npm run test:all` if not. */
 const filesOf = (mode: string): string[] =>

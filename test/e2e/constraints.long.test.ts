@@ -16,14 +16,7 @@ interface Answer {
   readonly usage: { readonly completion_tokens: number };
 }
 
-const completionRequest = (fields: object) => ({
-  method: 'POST',
-  headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
-  body: JSON.stringify({ model: 'default', ...fields }),
-});
-
-const post = (fields: object): Promise<Response> =>
-  fetch(`${system.url}/v1/completions`, completionRequest(fields));
+const post = (fields: object) => system.request('/v1/completions', { model: 'default', ...fields });
 
 const WHOLE = /^(?:ab|cd){6,20}$/;
 const request = {
@@ -81,11 +74,8 @@ describe('a JSON Schema', () => {
     ],
   ])('%s keeps all digits of its numbers', async (_, field) => {
     const number = field('{"minimum":9007199254740993,"maximum":9007199254740993}');
-    const { body, ...init } = completionRequest({ prompt: 'n', max_tokens: 32 });
-    const response = await fetch(`${system.url}/v1/completions`, {
-      ...init,
-      body: `${body.slice(0, -1)},${number}}`,
-    });
+    const body = `{"model":"default","prompt":"n","max_tokens":32,${number}}`;
+    const response = await system.request('/v1/completions', body);
     expect(response.status).toBe(200);
     expect(((await response.json()) as Answer).choices[0]!.text.trim()).toBe('9007199254740993');
   });

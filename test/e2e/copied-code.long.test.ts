@@ -31,8 +31,7 @@ const BODY = { model: 'default', prompt: PROMPT, max_tokens: 64, temperature: 0,
 
 test('code of a completion prints in every form what the API returns', async () => {
   const url = `${system.url}/v1/completions`;
-  const headers = { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' };
-  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(BODY) });
+  const answer = await system.request('/v1/completions', BODY);
   const { choices } = (await answer.json()) as { choices: { text: string }[] };
   const { text } = choices[0]!;
   expect(text.length).toBeGreaterThan(20);

@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { codeFor, examplesIn } from '../docs/pages.ts';
 import { forAllTests } from '../support/for-tests.ts';
+import { TEST_LIMIT_MS } from '../support/run/time-limits.ts';
 import { startSystem } from '../support/system.ts';
-import { TEST_LIMIT_MS } from '../support/time-limits.ts';
 
 /** Examples of the documentation against one running system: shell, TypeScript, JSON bodies. */
 
@@ -58,7 +58,6 @@ for (const { id, file, code } of examplesIn('ts'))
 
 for (const { id, file, code } of examplesIn('json'))
   test(`${id} in ${file} is a request that succeeds`, async () => {
-    const headers = { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' };
-    const answer = await fetch(`${system.url}/v1/completions`, { method: 'POST', headers, body: code });
+    const answer = await system.request('/v1/completions', code);
     expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
   });

@@ -1,15 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { newDirectory } from '../support/new-directory.ts';
 import { exitOf, freePort, launch } from '../support/system.ts';
 
 const CONTINUO = path.resolve('origin/cli/continuo.js');
-
-const temporary = () => mkdtempSync(path.join(tmpdir(), 'continuo-edge-'));
 
 /** Runs `continuo edge` and `continuo origin` until the test ends. Returns the endpoint's address. */
 async function startHost(state: string, secrets: string) {
@@ -43,7 +41,7 @@ const complete = (url: string, key: string) =>
   });
 
 test('one host serves tenants without Cloudflare, keeps them over a restart, and lets only its user read secrets', async () => {
-  const [state, secrets] = [temporary(), path.join(temporary(), 'secrets')];
+  const [state, secrets] = [newDirectory(), path.join(newDirectory(), 'secrets')];
   const first = await startHost(state, secrets);
   const adminKey = path.join(secrets, 'admin-key');
   for (const name of ['admin-key', 'origin-secret', 'key-id-secret'])
@@ -77,7 +75,7 @@ test('an edge whose port is taken ends, so that it can be started again', async 
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const folders = ['--state', temporary(), '--secrets', temporary()];
+  const folders = ['--state', newDirectory(), '--secrets', newDirectory()];
   const args = ['--origin', 'http://127.0.0.1:1', ...folders, '--port', String(port)];
   const { child, output } = launch({}, [CONTINUO, 'edge', ...args]);
   expect(await exitOf(child)).toBe(1);

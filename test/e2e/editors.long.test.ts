@@ -13,16 +13,8 @@ const system = sharedSystem();
 
 type Fields = Readonly<Record<string, unknown>>;
 
-async function send(path: string, body?: Fields, headers: Fields = {}): Promise<string> {
-  const response = await fetch(system.url + path, {
-    method: body === undefined ? 'GET' : 'POST',
-    headers: {
-      authorization: `Bearer ${system.apiKey}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...(headers as Record<string, string>),
-    },
-    body: body === undefined ? null : JSON.stringify(body),
-  });
+async function send(...request: Parameters<typeof system.request>): Promise<string> {
+  const response = await system.request(...request);
   const text = await response.text();
   expect([response.status, text]).toEqual([200, expect.any(String)]);
   return text;
@@ -90,7 +82,7 @@ describe('Continue', () => {
 
 describe('minuet', () => {
   test('gets the same text with markers in the prompt and with a suffix', async () => {
-    const textOf = async (body: Fields, headers: Fields) =>
+    const textOf = async (body: Fields, headers: Readonly<Record<string, string>>) =>
       eventsOf(await send('/v1/completions', { ...body, temperature: 0 }, headers))
         .flatMap((event) => completionChunk.parse(event).choices)
         .map(({ text }) => text)
@@ -126,40 +118,5 @@ describe('the built-in model', () => {
     const { content = '' } = await native('/infill', { ...body, prompt: start, n_predict: 11 });
     expect(start).not.toBe('');
     expect(start + content).toBe(whole.content);
-  });
-
-  test('counts every part of the prompt', async () => {
-    const text = 'x = 1\n';
-    const { tokens_evaluated } = await native('/infill', { ...body, input_extra: [{ text }] });
-    const parts = [text, body.input_prefix, body.input_suffix];
-    const counts = await Promise.all(parts.map(tokenCount));
-    expect(tokens_evaluated).toBe(counts.reduce((sum, count) => sum + count, 3));
-  });
-});
-
-describe('a time limit', () => {
-  test('of the generation ends it with what there is', async () => {
-    // Greedy, because on a slow machine the first token is the only one, and a sampled one may be a line
-    // break.
-    const greedy = { prompt: 'Once upon a time', temperature: 0, ignore_eos: true };
-    const body = { ...greedy, n_predict: 1_500, t_max_predict_ms: 20 };
-    const { content, tokens_predicted = 0, stop_type } = await native('/completion', body);
-    expect(tokens_predicted).toBeGreaterThan(0);
-    expect(tokens_predicted).toBeLessThan(1_500);
-    expect([stop_type, content]).toEqual(['limit', expect.stringMatching(/./)]);
-  });
-
-  test('of the prompt ends without text, and the next request goes on from there', async () => {
-    const prompt = Array.from({ length: 400 }, (_, index) => `Line ${index}.\n`)
-      .join('')
-      .slice(0, 2_000);
-    const limited = { prompt, n_predict: 4, ignore_eos: true, t_max_prompt_ms: 1 };
-    const first = await native('/completion', limited);
-    expect(first).toMatchObject({ content: '', tokens_predicted: 0, stop_type: 'limit' });
-    expect((await native('/completion', limited)).tokens_cached).toBeGreaterThan(0);
-    // A request that only warms the cache computes all of it.
-    await send('/completion', { ...limited, n_predict: 0 });
-    const last = await native('/completion', limited);
-    expect(last).toMatchObject({ tokens_predicted: 4, tokens_evaluated: first.tokens_evaluated });
   });
 });

@@ -1,14 +1,12 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { statOf, untilEnded } from '../support/child-processes.ts';
 import { hasChroot } from '../support/chroot.ts';
+import { newDirectory } from '../support/new-directory.ts';
 import { exitOf, freePort, launch, START } from '../support/system.ts';
-
-const newDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-failed-start-'));
 
 async function launchOnFreePorts(environment: Readonly<Record<string, string>>) {
   const ports = {

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,12 +6,13 @@ import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
 import { completionChunk, completionResponse } from '../../shared/completion-response.ts';
 import { float64Llama } from '../support/float64-llama.ts';
 import { float64Encoder } from '../support/float64-vision.ts';
+import { newDirectory } from '../support/new-directory.ts';
 import { DEVIATION, EYE, MEAN, writeVisionModel } from '../support/synthetic/vision-model.ts';
 import { type System, startSystem } from '../support/system.ts';
 
 /** An image as a data URL, and the pixels that the model must receive. */
 
-const directory = mkdtempSync(join(tmpdir(), 'continuo-seeing-'));
+const directory = newDirectory();
 let system: System;
 
 beforeAll(async () => {
@@ -24,10 +23,7 @@ beforeAll(async () => {
     CONTINUO_SLOTS: '4',
   });
 });
-afterAll(async () => {
-  await system.stop();
-  rmSync(directory, { recursive: true, force: true });
-});
+afterAll(() => system.stop());
 
 const WIDTH = 20;
 const level = (x: number, y: number, channel: number) => (x * 31 + y * 17 + channel * 80 + x * y) % 256;
@@ -56,11 +52,7 @@ function seen(): Float64Array {
 }
 
 const post = (body: object) =>
-  fetch(`${system.url}/v1/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'seeing', max_tokens: 8, temperature: 0, ...body }),
-  });
+  system.request('/v1/completions', { model: 'seeing', max_tokens: 8, temperature: 0, ...body });
 const complete = async (body: object) => completionResponse.parse(await (await post(body)).json());
 const refusal = async (body: object) => {
   const response = await post(body);

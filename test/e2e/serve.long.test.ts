@@ -1,16 +1,16 @@
-import { existsSync, mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { COMMIT, FakeHub } from '../origin/hub/fetch/fake-hub.ts';
 import { weightsFiles } from '../origin/hub/prepare/weights-repository.ts';
+import { newDirectory } from '../support/new-directory.ts';
 import { exitOf, launch, startSystem } from '../support/system.ts';
 
 const MAIN = path.resolve(import.meta.dirname, '../../origin/cli/main.ts');
 const NAME = 'tiny-org/tiny-base';
 
 let hub: FakeHub;
-const home = mkdtempSync(path.join(tmpdir(), 'continuo-serve-'));
+const home = newDirectory();
 
 beforeAll(async () => {
   hub = await FakeHub.start();
@@ -31,10 +31,9 @@ const environment = () => ({
 async function served(...options: string[]) {
   const system = await startSystem(environment(), null, [MAIN, 'serve', NAME, ...options]);
   try {
-    const headers = { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' };
-    const models = await fetch(`${system.url}/v1/models/${NAME}`, { headers });
-    const body = JSON.stringify({ model: NAME, prompt: 'abc', max_tokens: 8, temperature: 0 });
-    const completion = await fetch(`${system.url}/v1/completions`, { method: 'POST', headers, body });
+    const models = await system.request(`/v1/models/${NAME}`);
+    const body = { model: NAME, prompt: 'abc', max_tokens: 8, temperature: 0 };
+    const completion = await system.request('/v1/completions', body);
     const { usage } = (await completion.json()) as { usage: { completion_tokens: number } };
     return { model: await models.json(), tokens: usage.completion_tokens, output: system.output() };
   } finally {

@@ -23,11 +23,8 @@ test('an origin for each device serves one model, and a lost one leaves its requ
   });
   onTestFinished(async () => void (await system.stop()));
   const complete = async (prompt: string) => {
-    const response = await fetch(`${system.url}/v1/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'default', prompt, max_tokens: 4, seed: 1 }),
-    });
+    const fields = { model: 'default', prompt, max_tokens: 4, seed: 1 };
+    const response = await system.request('/v1/completions', fields);
     const body = (await response.json()) as { choices: { text: string }[]; system_fingerprint: string };
     return { status: response.status, text: body.choices?.[0]?.text, fingerprint: body.system_fingerprint };
   };

@@ -1,10 +1,10 @@
-import { chmodSync, mkdirSync, mkdtempSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll } from 'vitest';
 import { packageManifest } from '../../origin/cli/package/manifest.ts';
 import { stagePackage } from '../../origin/cli/package/stage.ts';
 import { buildSite } from '../../origin/cli/start/local-worker.ts';
+import { newDirectory } from '../support/new-directory.ts';
 
 export const PAGE = 'worker/site/dist/public/index.html';
 
@@ -13,7 +13,7 @@ export const PAGE = 'worker/site/dist/public/index.html';
  * manifest names.
  */
 export function stagedPackage() {
-  const app = mkdtempSync(path.join(tmpdir(), 'continuo-app-'));
+  const app = newDirectory();
   const { name, bin, dependencies } = packageManifest();
   const folder = path.join(app, 'node_modules', name);
   beforeAll(async () => {

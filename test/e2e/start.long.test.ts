@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { newDirectory } from '../support/new-directory.ts';
 import { exitOf, freePort, launch, type System, startSystem } from '../support/system.ts';
 import { payloadsOf } from '../worker/support/sse.ts';
 
@@ -38,7 +38,7 @@ function readCurl(banner: string) {
 
 describe('npm start', () => {
   let system: System;
-  const directory = mkdtempSync(path.join(tmpdir(), 'continuo-start-'));
+  const directory = newDirectory();
 
   beforeAll(async () => {
     // What a start that was cut off has left. The tests use the new key.
@@ -51,15 +51,7 @@ describe('npm start', () => {
   });
 
   const complete = (fields: Record<string, unknown>, headers: Record<string, string> = {}) =>
-    fetch(`${system.url}/v1/completions`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${system.apiKey}`,
-        'content-type': 'application/json',
-        ...headers,
-      },
-      body: JSON.stringify({ model: 'default', ...fields }),
-    });
+    system.request('/v1/completions', { model: 'default', ...fields }, headers);
 
   test('prints the address of the page first, with a code in its fragment that is worth the key once', async () => {
     const [, page] = /^ {2}page {6}(\S+)/m.exec(system.banner)!;
@@ -122,8 +114,7 @@ describe('npm start', () => {
   });
 
   test('restarts workerd with its database', async () => {
-    const usage = () =>
-      fetch(`${system.url}/admin/v1/tenants`, { headers: { authorization: `Bearer ${system.apiKey}` } });
+    const usage = () => system.request('/admin/v1/tenants');
     const before = await (await usage()).json();
     const [workerd] = processesNaming(directory).filter(isWorkerd);
     process.kill(workerd!, 'SIGKILL');
@@ -189,10 +180,10 @@ describe('npm start', () => {
   });
 
   test('prints the curl line only after the model is loaded', async () => {
-    const state = mkdtempSync(path.join(tmpdir(), 'continuo-start-'));
+    const state = newDirectory();
     const url = `http://127.0.0.1:${await freePort()}`;
     // The origin reads this file once it listens, and waits until the test writes it.
-    const models = path.join(mkdtempSync(path.join(tmpdir(), 'continuo-models-')), 'models.json');
+    const models = path.join(newDirectory(), 'models.json');
     execFileSync('mkfifo', [models]);
     const { child, output } = launch({
       CONTINUO_STATE_DIR: state,
@@ -218,7 +209,7 @@ describe('npm start', () => {
   test('a port in use is one clear line and exit code 1', async () => {
     const port = Number(new URL(system.url).port);
     const { child, output } = launch({
-      CONTINUO_STATE_DIR: mkdtempSync(path.join(tmpdir(), 'continuo-start-')),
+      CONTINUO_STATE_DIR: newDirectory(),
       CONTINUO_PORT: String(port),
       CONTINUO_ORIGIN_PORT: String(await freePort()),
     });

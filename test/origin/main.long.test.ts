@@ -1,11 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { newDirectory } from '../support/new-directory.ts';
 import { writeByteTokenizer } from '../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../support/synthetic/synthetic-model.ts';
 import { eventsOf } from './http/generation-events.ts';
@@ -28,7 +28,7 @@ function start(environment: Record<string, string> = {}): OriginProcess {
 /** One fault of each thing that a start reads, in order. What else is wrong with it has tests of its own. */
 describe.concurrent('a start that cannot succeed is exit code 1 and one line on stderr', () => {
   const notNumbers = () => {
-    const directory = mkdtempSync(join(tmpdir(), 'continuo-damaged-'));
+    const directory = newDirectory();
     writeByteTokenizer(
       directory,
       writeSyntheticModel(directory, { vocabulary: 320, externalData: true }).vocabulary,
@@ -79,7 +79,7 @@ describe.concurrent('a start that cannot succeed is exit code 1 and one line on 
 
 describe('a running origin', () => {
   test('a SIGHUP before the models have been read does not end it', async () => {
-    const file = join(mkdtempSync(join(tmpdir(), 'continuo-models-')), 'models.json');
+    const file = join(newDirectory(), 'models.json');
     const directory = join(process.cwd(), 'origin/models/continuo-mini');
     const models = ['a', 'b', 'c'].map((name) => ({ name, directory, load: 'first-use' }));
     writeFileSync(file, JSON.stringify({ models }));

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { newDirectory } from './new-directory.ts';
 
 /**
  * A CUDA driver whose card is the main memory. It demands what a real one does or may do: a current context,
@@ -365,7 +365,7 @@ export const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--v
 
 /** Builds the library in a new folder and returns both. */
 export function buildFakeCudaDriver(): { readonly folder: string; readonly file: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'continuo-fake-driver-'));
+  const folder = newDirectory();
   writeFileSync(join(folder, 'driver.c'), LIBRARY);
   writeFileSync(join(folder, 'draws.c'), `${THREADS}${readFileSync(DRAW_KERNEL, 'utf8')}${RUN_THREADS}`);
   const file = join(folder, 'libcuda.so.1');

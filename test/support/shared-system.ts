@@ -1,6 +1,6 @@
 import { test } from 'vitest';
 import { later } from './for-tests.ts';
-import { starting } from './shared-starts.ts';
+import { starting } from './run/shared-starts.ts';
 import { type System, startSystem } from './system.ts';
 
 /**

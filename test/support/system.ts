@@ -1,15 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { portFault } from '../../origin/cli/start/port.ts';
-import { TEST_LIMIT_MS } from './time-limits.ts';
+import { newDirectory } from './new-directory.ts';
+import { TEST_LIMIT_MS } from './run/time-limits.ts';
 
 /** The whole product as `npm start` runs it: launcher, origin with the built-in model, Worker in workerd. */
 export interface System {
   readonly url: string;
   readonly apiKey: string;
+  /** Sends JSON in a POST, or a GET without a body, with the development key. */
+  request(path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
   /** The origin behind the Worker, with the secret that signs requests. */
   readonly origin: { readonly url: string; readonly secret: string };
   /** Address of the origin's metrics and detailed health. */
@@ -95,7 +97,7 @@ export async function startSystem(
   stateDirectory: string | null = null,
   command?: readonly string[],
 ): Promise<System> {
-  const directory = stateDirectory ?? mkdtempSync(path.join(tmpdir(), 'continuo-'));
+  const directory = stateDirectory ?? newDirectory();
   const originPort = await freePort();
   const metricsPort = await freePort();
   const variables = {
@@ -114,9 +116,19 @@ export async function startSystem(
   const development = readFileSync(path.join(directory, 'development.json'), 'utf8');
   const { originSecret } = JSON.parse(development) as { originSecret: string };
   const log = (name: 'origin' | 'worker') => readFileSync(path.join(directory, `${name}.log`), 'utf8');
+  const url = /endpoint {2}(\S+)\/v1/.exec(banner)?.[1] ?? '';
+  const apiKey = /key {7}(\S+)/.exec(banner)?.[1] ?? '';
   return {
-    url: /endpoint {2}(\S+)\/v1/.exec(banner)?.[1] ?? '',
-    apiKey: /key {7}(\S+)/.exec(banner)?.[1] ?? '',
+    url,
+    apiKey,
+    request: (to, body, headers = {}) =>
+      fetch(url + to, {
+        headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers },
+        ...(body !== undefined && {
+          method: 'POST',
+          body: typeof body === 'string' ? body : JSON.stringify(body),
+        }),
+      }),
     origin: { url: `http://127.0.0.1:${originPort}`, secret: originSecret },
     metricsUrl: `http://127.0.0.1:${metricsPort}`,
     banner,

@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { unstable_readConfig } from 'wrangler';
 import { bundleWorker } from '../../origin/cli/start/bundle-worker.ts';
+import { newDirectory } from '../support/new-directory.ts';
 import { completion } from './admin/admin-client.ts';
 import { startFakeOrigin } from './support/fake-origin.ts';
 import { KEY, startWorker } from './support/worker.ts';
@@ -18,42 +17,38 @@ describe('deployment', () => {
   });
 
   test('deploys to production with every binding (dry run)', () => {
-    const directory = mkdtempSync(path.join(tmpdir(), 'deploy-'));
-    try {
-      const wrangler = path.join(ROOT, 'node_modules/wrangler/bin/wrangler.js');
-      const printed = execFileSync(
-        process.execPath,
-        [wrangler, 'deploy', '--dry-run', '--env', 'production', '--outdir', directory],
-        {
-          cwd: ROOT,
-          encoding: 'utf8',
-          env: {
-            ...process.env,
-            CI: 'true',
-            CLOUDFLARE_CF_FETCH_ENABLED: 'false',
-            WRANGLER_SEND_METRICS: 'false',
-          },
+    const directory = newDirectory();
+    const wrangler = path.join(ROOT, 'node_modules/wrangler/bin/wrangler.js');
+    const printed = execFileSync(
+      process.execPath,
+      [wrangler, 'deploy', '--dry-run', '--env', 'production', '--outdir', directory],
+      {
+        cwd: ROOT,
+        encoding: 'utf8',
+        env: {
+          ...process.env,
+          CI: 'true',
+          CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+          WRANGLER_SEND_METRICS: 'false',
         },
-      );
-      for (const binding of [
-        'LIMITER',
-        'STREAMS',
-        'ANSWERS',
-        'BATCHES',
-        'FILES',
-        'DB',
-        'USAGE_DB',
-        'USAGE',
-        'REQUESTS',
-        'FLOOD_BY_ADDRESS',
-        'FLOOD_BY_KEY',
-        'ASSETS',
-        'ENVIRONMENT',
-      ]) {
-        expect(printed).toContain(`env.${binding}`);
-      }
-    } finally {
-      rmSync(directory, { recursive: true, force: true });
+      },
+    );
+    for (const binding of [
+      'LIMITER',
+      'STREAMS',
+      'ANSWERS',
+      'BATCHES',
+      'FILES',
+      'DB',
+      'USAGE_DB',
+      'USAGE',
+      'REQUESTS',
+      'FLOOD_BY_ADDRESS',
+      'FLOOD_BY_KEY',
+      'ASSETS',
+      'ENVIRONMENT',
+    ]) {
+      expect(printed).toContain(`env.${binding}`);
     }
   });
 

@@ -1,14 +1,14 @@
-import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { migrate, migrateLocalDatabases } from '../../origin/cli/start/local-databases.ts';
+import { newDirectory } from '../support/new-directory.ts';
 import { startWorkerd } from './support/workerd.ts';
 
 test('migrations run once, in the order of their names, and one that fails leaves nothing behind', async () => {
   const { db, workerd } = await startWorkerd('export default {};');
   onTestFinished(() => workerd.dispose());
-  const folder = mkdtempSync(path.join(tmpdir(), 'migrations-'));
+  const folder = newDirectory();
   const write = (name: string, sql: string) => writeFileSync(path.join(folder, name), sql);
   const rows = async () => (await db.prepare('SELECT name FROM words').all()).results;
 
@@ -27,7 +27,7 @@ test('migrations run once, in the order of their names, and one that fails leave
 });
 
 test('a state directory is migrated again only if there are other files', async () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'state-'));
+  const folder = newDirectory();
   const databases = [{ binding: 'DB', folder }];
   const write = (name: string, sql: string) => writeFileSync(path.join(folder, name), sql);
   const state = path.join(folder, 'state');

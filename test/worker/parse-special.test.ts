@@ -7,12 +7,7 @@ import { sharedWorker } from './support/worker-for-tests.ts';
 
 const { worker, origin } = sharedWorker();
 
-const post = (path: string, body: object) =>
-  worker.request(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'default', ...body }),
-  });
+const post = (path: string, body: object) => worker.postTo(path, { model: 'default', ...body });
 
 const GENERATIONS = [
   ['/v1/completions', { prompt: 'x' }],

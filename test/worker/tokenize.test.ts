@@ -7,14 +7,7 @@ import { sharedWorker } from './support/worker-for-tests.ts';
 const { worker, origin } = sharedWorker();
 
 const post = (path: string, body: unknown, key: string | null = null) =>
-  worker.request(path, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    headers: {
-      'content-type': 'application/json',
-      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
-    },
-  });
+  worker.postTo(path, body, key === null ? {} : { authorization: `Bearer ${key}` });
 
 describe('tokenizer routes', () => {
   test('answer as evaluation clients expect', async () => {
@@ -33,7 +26,7 @@ describe('tokenizer routes', () => {
   test('answer as llama.cpp if the body has content, or in its dialect', async () => {
     const read = async (path: string, body: unknown, dialect = 'openai') => {
       const headers = { 'content-type': 'application/json', 'x-dialect': dialect };
-      return (await worker.request(path, { method: 'POST', headers, body: JSON.stringify(body) })).json();
+      return (await worker.postTo(path, body, headers)).json();
     };
     expect(await read('/tokenize', { content: 'Hi' })).toEqual({ tokens: [72, 105] });
     expect(await read('/tokenize', { content: 'Hé€', add_special: true, with_pieces: true })).toEqual({

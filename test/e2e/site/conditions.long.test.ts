@@ -1,11 +1,11 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { chromium, type Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { findChromium } from '../../support/browser/chromium.ts';
 import { OTHER_HOST, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { button, complete, PROMPT, popover, status, textOf, withLateTimers } from './playground-page.ts';
 
 const view = (page: Page, name: string) => page.getByRole('navigation', { name: 'Views' }).getByText(name);
@@ -14,7 +14,7 @@ test('with site data blocked, the page completes, and the documentation opens', 
   system,
   onTestFinished,
 }) => {
-  const profile = mkdtempSync(path.join(tmpdir(), 'profile-'));
+  const profile = newDirectory();
   mkdirSync(path.join(profile, 'Default'));
   const preferences = { profile: { default_content_setting_values: { cookies: 2 } } };
   writeFileSync(path.join(profile, 'Default/Preferences'), JSON.stringify(preferences));

@@ -13,8 +13,8 @@ test('a long text changes at most once per frame, gives way to what is typed ove
 }) => {
   const [slow, fast] = [words(1_500), words(20_000)];
   const upstreams = [await singleTokens(slow, 680), await singleTokens(fast, 8_000)];
-  onTestFinished(() => {
-    for (const upstream of upstreams) upstream.close();
+  onTestFinished(async () => {
+    for (const upstream of upstreams) await upstream.stop();
   });
   const { page } = await visit('/');
   let sent = 0;

@@ -1,9 +1,8 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { openPage, typeInto } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
+import { serve } from '../../support/local-server.ts';
 import { button, PROMPT, textOf } from './playground-page.ts';
 
 const dialog = (page: Page) => page.getByRole('dialog', { name: 'Run a model in this browser' });
@@ -22,7 +21,7 @@ const NAMES = /-([\w-]{8})\.(js|css|svg)\b/g;
 /** Serves a site under names of files that each deployment changes. Those of an earlier one are gone. */
 async function deployments(url: string) {
   let current = 'a';
-  const server = createServer(async (request, response) => {
+  const server = await serve(async (request, response) => {
     const path = request.url!;
     const named = path.replace(new RegExp(`${current}(\\.(?:js|css|svg))$`), '$1');
     const isGone = /^\/assets\/.*\.(?:js|css|svg)$/.test(path) && named === path;
@@ -36,12 +35,7 @@ async function deployments(url: string) {
       body.toString().replaceAll(NAMES, `-$1${current}.$2`).replace('"hash":"', `$&${current}`);
     response.writeHead(answer.status, headers).end(isText ? changed() : body);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    deploy: (name: string) => (current = name),
-    close: () => server.close(),
-  };
+  return { ...server, deploy: (name: string) => (current = name) };
 }
 
 /** The letter that the deployment has put into the names of the document's scripts. */
@@ -89,5 +83,5 @@ test('a tab keeps its files after a deployment, a reload brings the new ones, an
   await page.getByRole('status').getByText('Finished').waitFor();
   expect(consoleErrors.filter((error) => !error.includes('ERR_INTERNET_DISCONNECTED'))).toEqual([]);
   await close();
-  server.close();
+  await server.stop();
 });

@@ -1,5 +1,3 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
@@ -13,6 +11,7 @@ import { writeLlama } from '../../origin/export/written-checkpoint.ts';
 import { findChromium } from '../../support/browser/chromium.ts';
 import { launchChromium, openPage, type SitePage } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import type { System } from '../../support/system.ts';
 import { button, PROMPT } from './playground-page.ts';
@@ -39,7 +38,7 @@ afterAll(() => browser?.close());
  * round activations, and random weights have many near-ties.
  */
 async function builtModel(other?: Checkpoint): Promise<string> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'webgpu-'));
+  const folder = newDirectory();
   const checkpoint =
     other ?? (await openSafetensors(writeLlama(folder, { vocabulary: VOCABULARY }).directory));
   const model = path.join(folder, 'tiny');

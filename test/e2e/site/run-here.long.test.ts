@@ -79,11 +79,7 @@ test('a directory that is no model is refused by name, and with a full storage, 
   const bodies = REQUESTS.map((request) => ({ model: 'continuo-mini', ...request }));
   const local = (await askThread(page, thread, bodies)).map((text) => JSON.parse(text).choices[0]);
   for (const [index, body] of bodies.entries()) {
-    const response = await fetch(`${system.url}/v1/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
+    const response = await system.request('/v1/completions', body);
     const { choices } = (await response.json()) as { choices: [object] };
     expect(local[index], JSON.stringify(body)).toEqual(choices[0]);
   }

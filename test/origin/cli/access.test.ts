@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { bypassProxyForLocal, isLocal, localAddress } from '../../../origin/cli/access.ts';
 import { readStartSettings } from '../../../origin/cli/start/settings.ts';
 import { bareEnvironment } from '../../support/child-processes.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { freePort } from '../../support/system.ts';
 import { runCli } from './run-cli.ts';
 
@@ -32,7 +32,7 @@ test('sends the development key to no other machine', () => {
 
 test('without a running server, the command tells to run continuo serve', () => {
   const main = path.resolve(import.meta.dirname, '../../../origin/cli/main.ts');
-  const state = mkdtempSync(path.join(tmpdir(), 'continuo-admin-'));
+  const state = newDirectory();
   const continuo = () =>
     spawnSync(process.execPath, [main, 'tenants', 'list'], {
       env: { ...bareEnvironment(), CONTINUO_STATE_DIR: state, CONTINUO_PORT: '1' },

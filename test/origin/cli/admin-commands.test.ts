@@ -1,8 +1,8 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { CommandError, EXIT } from '../../../origin/terminal/program.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { ADMIN_KEY, ADMIN_KEY_SHA256, type AnswerBody, completion } from '../../worker/admin/admin-client.ts';
 import { eventually } from '../../worker/support/eventually.ts';
 import { workerForTests } from '../../worker/support/worker-for-tests.ts';
@@ -70,7 +70,7 @@ test('adds, replaces and removes upstreams, with options or a file', async () =>
   expect(await list()).toEqual(['origin']);
   const set = ['upstreams', 'set', 'spare', '--address', 'http://127.0.0.1:9'];
   expect(await adminJson(...set)).toMatchObject({ id: 'spare', fault: null, config: { kind: 'origin' } });
-  const file = path.join(mkdtempSync(path.join(tmpdir(), 'upstreams-')), 'spare.json');
+  const file = path.join(newDirectory(), 'spare.json');
   const vllm = {
     kind: 'openai',
     name: 'ignored',

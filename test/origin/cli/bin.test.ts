@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { newDirectory } from '../../support/new-directory.ts';
 
 /** What the command says before it can run: without packages, on an old Node, on one that warns. */
 
@@ -10,7 +10,7 @@ const BIN = 'origin/cli/continuo.js';
 
 /** Copies the bin to a checkout without packages, or with an empty folder of them. */
 function copyBin(hasPackages: boolean): string {
-  const root = mkdtempSync(path.join(tmpdir(), 'continuo-bin-'));
+  const root = newDirectory();
   mkdirSync(path.join(root, 'origin/cli'), { recursive: true });
   writeFileSync(path.join(root, 'package.json'), JSON.stringify({ type: 'module' }));
   cpSync(BIN, path.join(root, BIN));
@@ -44,7 +44,7 @@ test.each(['20.20.2', '22.18.0', '23.11.1'])('a checkout says that Node %s is to
 
 test('a lock of SQLite prints no warning that SQLite is experimental', () => {
   const lock = path.resolve('origin/hub/fetch/file-lock.ts');
-  const file = path.join(mkdtempSync(path.join(tmpdir(), 'continuo-lock-')), 'lock');
+  const file = path.join(newDirectory(), 'lock');
   const code = `
     const load = process.getBuiltinModule;
     process.getBuiltinModule = (name) => {
@@ -62,7 +62,7 @@ test('a lock of SQLite prints no warning that SQLite is experimental', () => {
 });
 
 test('npm run package refuses what it cannot write to before it builds', () => {
-  const file = path.join(mkdtempSync(path.join(tmpdir(), 'continuo-out-')), 'file');
+  const file = path.join(newDirectory(), 'file');
   writeFileSync(file, '');
   const pack = (...args: string[]) =>
     spawnSync(process.execPath, ['origin/cli/package/main.ts', ...args], { encoding: 'utf8' });

@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { bareEnvironment } from '../../support/child-processes.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { acceptedFor, doneFor, finishOf, tokenEvent } from '../../worker/support/scripts.ts';
 import { KEY } from '../../worker/support/worker.ts';
 import { workerForTests } from '../../worker/support/worker-for-tests.ts';
@@ -59,7 +59,7 @@ test('asks for a text if there is neither an argument nor a pipe', async () => {
 });
 
 test('sends the options as fields of the request', async () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'continuo-cli-'));
+  const folder = newDirectory();
   const schema = path.join(folder, 'schema.json');
   const grammar = path.join(folder, 'answer.gbnf');
   writeFileSync(schema, '{"type":"integer"}');
@@ -221,7 +221,7 @@ test('models lists what the server offers', async () => {
 });
 
 test('reads the key from a file', async () => {
-  const file = path.join(mkdtempSync(path.join(tmpdir(), 'continuo-cli-')), 'key');
+  const file = path.join(newDirectory(), 'key');
   writeFileSync(file, `${KEY}\n`);
   const run = { environment: { CONTINUO_URL: worker.url, CONTINUO_API_KEY: 'wrong' } };
   expect((await runCli(['models', '--key-file', file], run)).code).toBe(0);

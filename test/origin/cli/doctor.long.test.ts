@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { Finding } from '../../../origin/cli/doctor/finding.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { freePort } from '../../support/system.ts';
 import { KEY } from '../../worker/support/worker.ts';
 import { workerForTests } from '../../worker/support/worker-for-tests.ts';
@@ -27,7 +27,7 @@ const WRANGLER = readFileSync(path.resolve(import.meta.dirname, '../../../wrangl
 
 /** Writes a changed copy of the Worker's configuration. Returns its path. */
 function configured(change: (text: string) => string): string {
-  const file = path.join(mkdtempSync(path.join(tmpdir(), 'continuo-doctor-')), 'wrangler.toml');
+  const file = path.join(newDirectory(), 'wrangler.toml');
   writeFileSync(file, change(WRANGLER));
   return file;
 }

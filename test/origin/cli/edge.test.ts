@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { newDirectory } from '../../support/new-directory.ts';
 import { runCli } from './run-cli.ts';
 
-const STATE = path.join(mkdtempSync(path.join(tmpdir(), 'continuo-edge-')), 'state');
+const STATE = path.join(newDirectory(), 'state');
 const VALID = ['--origin', 'http://127.0.0.1:1', '--state', STATE, '--secrets', STATE];
 
 afterEach(() => expect(existsSync(STATE)).toBe(false));

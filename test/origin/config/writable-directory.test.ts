@@ -1,12 +1,10 @@
-import { mkdtempSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { requireDirectory } from '../../../origin/config/writable-directory.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 
 const SETTING = 'CONTINUO_STATE_DIR';
-
-const newDirectory = () => mkdtempSync(join(tmpdir(), 'continuo-config-'));
 
 const NOBODY = 65_534;
 

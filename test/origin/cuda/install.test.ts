@@ -14,8 +14,8 @@ import {
 } from '../../../origin/model/ort/cuda-folder.ts';
 import originPackage from '../../../origin/package.json' with { type: 'json' };
 import { forEachTest } from '../../support/for-tests.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { randomFrom } from '../../support/random.ts';
-import { emptyDirectory } from '../hub/fetch/repository-files.ts';
 import { FakeIndex, wheelOf } from './fake-index.ts';
 
 const index = forEachTest(() => FakeIndex.start());
@@ -55,7 +55,7 @@ const contentsOf = (folder: string) =>
 describe('cuda:install', () => {
   it('unpacks the wanted libraries of a wheel, deletes the wheel and does nothing the second time', async () => {
     const wheel = index.offer(MADE);
-    const folder = path.join(emptyDirectory(), 'new', 'cuda');
+    const folder = path.join(newDirectory(), 'new', 'cuda');
     await installWheels([wheel], context(folder));
     expect(contentsOf(folder)).toEqual(LIBRARIES);
     expect(readdirSync(folder).filter((name) => name.includes('.whl'))).toEqual([]);
@@ -66,7 +66,7 @@ describe('cuda:install', () => {
 
   it('repairs an installation that lacks a library, and replaces those of another version', async () => {
     const wheel = index.offer(MADE);
-    const folder = emptyDirectory();
+    const folder = newDirectory();
     await installWheels([wheel], context(folder));
     const newer = wheelOf('nvidia-cublas', { ...LIBRARIES, 'libcublas.so.13': bytes(100) });
     const renamed = { ...newer.wheel, file: newer.wheel.file.replace('13.0', '13.1') };
@@ -76,7 +76,7 @@ describe('cuda:install', () => {
 
   it('resumes a download after a lost connection, and what an earlier run left', async () => {
     const wheel = index.offer(MADE);
-    const folder = emptyDirectory();
+    const folder = newDirectory();
     writeFileSync(path.join(folder, `${wheel.file}.incomplete`), MADE.content.subarray(0, 30_000));
     index.cuts.push(0);
     await installWheels([wheel], context(folder));
@@ -90,7 +90,7 @@ describe('cuda:install', () => {
     const damaged = Buffer.from(MADE.content);
     damaged[5000]! ^= 1;
     index.files.set(wheel.file, damaged);
-    const folder = emptyDirectory();
+    const folder = newDirectory();
     expect(await faultOf(installWheels([wheel], context(folder)))).toBe(
       `${wheel.file}: wrong checksum; the download was deleted`,
     );
@@ -103,7 +103,7 @@ describe('cuda:install', () => {
 
   it('names a file that the index lacks, an index that answers 404, and an address that is none', async () => {
     const { wheel } = MADE;
-    const folder = emptyDirectory();
+    const folder = newDirectory();
     const { host } = new URL(index.url);
     expect(await faultOf(installWheels([wheel], context(folder)))).toBe(`${host} has no ${wheel.file}`);
     const elsewhere = context(folder, `http://${host}/elsewhere`);
@@ -113,7 +113,7 @@ describe('cuda:install', () => {
   });
 
   it('names a wheel that is no archive, is cut off, or lacks a library', async () => {
-    const folder = emptyDirectory();
+    const folder = newDirectory();
     const installed = async (content: Buffer, libraries: readonly string[]) => {
       const wheel: Wheel = { ...MADE.wheel, libraries };
       writeFileSync(path.join(folder, wheel.file), content);
@@ -134,7 +134,7 @@ describe('cuda:install', () => {
 
 describe('the folder of the CUDA provider', () => {
   it('is ORT_CUDA_PATH, else the installed one once it has the provider, else ONNX Runtime’s own', () => {
-    const home = emptyDirectory();
+    const home = newDirectory();
     const installed = installedCudaFolder({ HOME: home })!;
     expect(installed).toBe(path.join(home, '.cache', 'continuo', `cuda-${ONNX_RUNTIME_VERSION}`));
     expect(installedCudaFolder({ HOME: home, XDG_CACHE_HOME: '/cache' })).toMatch(
@@ -145,7 +145,7 @@ describe('the folder of the CUDA provider', () => {
   });
 
   it('counts an installation only when it is complete: the provider comes last', async () => {
-    const home = emptyDirectory();
+    const home = newDirectory();
     const folder = installedCudaFolder({ HOME: home })!;
     const provider = wheelOf('onnxruntime-gpu', { [CUDA_PROVIDER]: bytes(1000) });
     const wheels = [index.offer(MADE), provider.wheel];
@@ -178,7 +178,7 @@ describe('the pinned wheels', () => {
 });
 
 it('the command tells where it installs and ends with one line if it cannot', async () => {
-  const folder = path.join(emptyDirectory(), 'cuda');
+  const folder = path.join(newDirectory(), 'cuda');
   const main = path.resolve(import.meta.dirname, '../../../origin/cuda/main.ts');
   const env = { ...process.env, PIP_INDEX_URL: index.url };
   const { code, stderr } = await new Promise<{ code: unknown; stderr: string }>((resolve) =>

@@ -38,10 +38,7 @@ describe.each([
     const { vocabularySize } = model;
     pool = isLargeVocabulary(vocabularySize) ? new SamplerPool(kernel, vocabularySize, threads) : null;
   });
-  afterAll(() => {
-    runner.dispose();
-    model.remove();
-  });
+  afterAll(() => runner.dispose());
 
   const driver = (prefixStoreBytes = 0) =>
     new Driver(runner, {

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,6 +10,7 @@ import type { OrtRunner } from '../../../origin/model/runner/ort-runner.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import type { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../support/fake-cuda-driver.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { cpuDeviceRunner, driverRunner } from '../../tools/gpu/runners.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
 import { writeFamilyModel } from './support/family-model.ts';
@@ -65,7 +64,7 @@ const MODELS: readonly (readonly [name: string, precision: WeightPrecision, plac
 describe.each(
   MODELS.map(([name, precision, place = 'on the processor']) => [name, precision, place] as const),
 )('a request to %s in %s %s', (name, precision, place) => {
-  const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
+  const folder = newDirectory();
   const kernel = new SimdKernel();
   let tokenizer: Tokenizer;
   let runner: ModelRunner;
@@ -83,10 +82,7 @@ describe.each(
       runner = await withProbedRows(device as OrtRunner, allocate);
     }
   });
-  afterAll(() => {
-    runner.dispose();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => runner.dispose());
 
   const start = (prefixStoreBytes: number) =>
     new Driver(runner, {

@@ -193,7 +193,7 @@ it('a thread that has lost its device is not replaced, and its requests get an e
 });
 
 it('a thread that ends while it holds the lock of the device frees it', async () => {
-  const { data, remove } = syntheticEngine();
+  const { data } = syntheticEngine();
   const engineLocks = createEngineLocks();
   const cell = new Int32Array(engineLocks);
   const worker = spawnEngineThread({ ...data, model: { ...data.model, engineLocks } });
@@ -202,5 +202,4 @@ it('a thread that ends while it holds the lock of the device frees it', async ()
   await worker.terminate();
   await exited;
   expect(cell[0]).toBe(0);
-  remove();
 });

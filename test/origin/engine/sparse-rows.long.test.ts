@@ -105,10 +105,7 @@ describe.runIf(hasCompiler)('rows that stay on the card', () => {
     const { directory } = model.data.model;
     runner = driverRunner(directory, options, buildFakeCudaDriver().file, undefined, allocate);
   });
-  afterAll(() => {
-    runner.dispose();
-    model.remove();
-  });
+  afterAll(() => runner.dispose());
 
   /**
    * The runner, with NaN where the card has brought nothing.

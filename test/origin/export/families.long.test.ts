@@ -1,5 +1,3 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { buildModel } from '../../../origin/export/build.ts';
@@ -7,11 +5,12 @@ import { FAMILIES } from '../../../origin/export/families/families.ts';
 import { prefill } from '../../../origin/hub/check/greedy.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { differingPrompts, LOGIT_TOLERANCE, PREFILL_CHUNK } from '../../tools/exporters/family-comparison.ts';
 import { CASES, type FamilyCase, floatsOf, PROMPT } from './family-cases.ts';
 import { hashedCheckpoint } from './hashed-checkpoint.ts';
 
-const folder = mkdtempSync(path.join(tmpdir(), 'families-'));
+const folder = newDirectory();
 
 const NAMES = CASES.map(({ name }) => name);
 

@@ -1,14 +1,13 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { buildModel } from '../../../origin/export/build.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { CASES } from './family-cases.ts';
 import { hashedCheckpoint } from './hashed-checkpoint.ts';
 
 /** The parts of a tensor that holds several matrices. */
 
-const folder = mkdtempSync(path.join(tmpdir(), 'fused-'));
+const folder = newDirectory();
 
 it.each([
   ['phi3', { num_key_value_heads: 1 }, /qkv_proj/],

@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { originHealth } from '../../../shared/origin-model.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { eventsOf } from './generation-events.ts';
 import { OriginProcess } from './origin-process.ts';
 
@@ -12,14 +12,11 @@ const OUT_OF_MEMORY = 'CUDA failure 2: out of memory ; GPU=0';
 const ILLEGAL_ADDRESS = 'CUDA failure 700: an illegal memory access was encountered ; GPU=0';
 
 async function originWithFaults() {
-  const folder = mkdtempSync(join(tmpdir(), 'continuo-faults-'));
+  const folder = newDirectory();
   const file = join(folder, 'fault');
   const preload = new URL('./failing-runs.ts', import.meta.url).href;
   const origin = new OriginProcess({ NODE_OPTIONS: `--import=${preload}`, FAULT_FILE: file });
-  onTestFinished(() => {
-    origin.child.kill('SIGKILL');
-    rmSync(folder, { recursive: true });
-  });
+  onTestFinished(() => void origin.child.kill('SIGKILL'));
   await origin.line('loaded');
   return {
     origin,

@@ -1,8 +1,7 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { startHeartbeat } from '../../../origin/http/event-stream.ts';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
 
 test('a stream sends heartbeats while its engine reports, none while the engine hangs or after the end', () => {
   const engine = { status: { running: 1, waiting: 1, healthy: true } };

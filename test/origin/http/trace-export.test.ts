@@ -1,11 +1,9 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { createTraceExport } from '../../../origin/http/trace-export.ts';
 import { createLog } from '../../../origin/process/log.ts';
 import { request } from '../../support/generation-request.ts';
+import { serve } from '../../support/local-server.ts';
 import { freePort } from '../../support/system.ts';
 import { RunningOrigin } from './running-origin.ts';
 
@@ -27,15 +25,13 @@ interface Span {
 /** A collector that keeps what it receives. */
 async function collector(status = 200) {
   const received: Received[] = [];
-  const server = createServer(async (message, response) => {
+  const { url, stop } = await serve(async (message, response) => {
     const body = (await json(message)) as Received['body'];
     received.push({ path: message.url, token: message.headers['x-token'], body });
     response.writeHead(status).end('{}');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  onTestFinished(stop);
+  return { received, url };
 }
 
 function exportTo(url: string, more: Readonly<Record<string, string>> = {}) {

@@ -8,9 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bareEnvironment } from '../../support/child-processes.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { runCli } from '../cli/run-cli.ts';
 import { COMMIT, FakeHub, sha256 } from './fetch/fake-hub.ts';
-import { communityFiles, emptyDirectory, randomBytes, runnableFiles } from './fetch/repository-files.ts';
+import { communityFiles, randomBytes, runnableFiles } from './fetch/repository-files.ts';
 
 /** `continuo model` in this process, or in one of its own where that matters. */
 
@@ -25,7 +26,7 @@ let home: string;
 beforeEach(async () => {
   hub = await FakeHub.start();
   hub.bytesOnDisk = () => statSync(partial(), { throwIfNoEntry: false })?.size ?? 0;
-  home = emptyDirectory();
+  home = newDirectory();
   variables = {};
 });
 afterEach(() => hub.stop());

@@ -34,7 +34,6 @@ it('the inputs of a decode run are those of its batch after any history of batch
         }
       }
     }),
-    { numRuns: 60 },
   );
 });
 

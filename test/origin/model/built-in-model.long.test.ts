@@ -1,9 +1,9 @@
-import { mkdtempSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Float64Llama, float64Llama, type Variation } from '../../support/float64-llama.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { OnnxModel, writeWithExactActivations } from './onnx-logits.ts';
 
 /**
@@ -59,7 +59,7 @@ let exact: OnnxModel;
 
 beforeAll(async () => {
   const { num_key_value_heads: kvHeads, head_dim: head } = json('config.json');
-  const copy = mkdtempSync(path.join(tmpdir(), 'exact-activations-'));
+  const copy = newDirectory();
   reference = float64Llama.load(MODEL);
   shipped = await OnnxModel.create(MODEL, kvHeads, head);
   exact = await OnnxModel.create(writeWithExactActivations(MODEL, copy), kvHeads, head);

@@ -1,8 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import koffi from 'koffi';
-import { describe, expect, it, onTestFinished, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { type DeviceSettings, requireUsedOptions } from '../../../origin/model/config/device.ts';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../origin/model/config/model-directory.ts';
@@ -16,6 +15,7 @@ import type { CudaDriver } from '../../../origin/model/ort/cuda-driver.ts';
 import { readGraphFile } from '../../../origin/model/ort/graph-file.ts';
 import { cudaOptions, type OrtDevice } from '../../../origin/model/ort/ort-device.ts';
 import { bundledFolder, openLibrary } from '../../../origin/model/ort/ort-library.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
 
@@ -28,8 +28,7 @@ const ONNX_RUNTIME = join(bundledFolder(), 'libonnxruntime.so.1');
 const isLinux = process.platform === 'linux';
 
 function folder(): string {
-  const made = mkdtempSync(join(tmpdir(), 'continuo-cuda-'));
-  onTestFinished(() => rmSync(made, { recursive: true }));
+  const made = newDirectory();
   return made;
 }
 

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import {
   type ChildExit,
   type ChildLife,
@@ -43,9 +43,6 @@ function startFake(options: Partial<ChildOptions<string, string>> = {}) {
 
 beforeEach(() => {
   vi.useFakeTimers();
-});
-afterEach(() => {
-  vi.useRealTimers();
 });
 
 test('resolves each request with its reply, in any order', async () => {

@@ -1,14 +1,12 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ImageFault } from '../../../origin/images/prompt-images.ts';
 import { describeModel, type ServedModel } from '../../../origin/request/served-model.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { prepare as prepareFor, servedModel } from './served-models.ts';
 
-const directory = mkdtempSync(join(tmpdir(), 'continuo-images-'));
+const directory = newDirectory();
 writeByteTokenizer(directory, 320, ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>', '<picture>']);
 const IMAGE = 317;
 const POSITIONS = 5;

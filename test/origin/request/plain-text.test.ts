@@ -1,10 +1,8 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { addedTokenCount } from '../../../origin/request/prompt-echo.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { byteLevelDirectory, sentencePieceDirectory } from '../tokenizer/fixtures.ts';
 import { prepare, servedModel } from './served-models.ts';
@@ -14,7 +12,7 @@ import { prepare, servedModel } from './served-models.ts';
 const byteLevel = servedModel(byteLevelDirectory());
 const withBos = servedModel(sentencePieceDirectory());
 
-const imageDirectory = mkdtempSync(join(tmpdir(), 'continuo-plain-'));
+const imageDirectory = newDirectory();
 writeByteTokenizer(imageDirectory, 320, ['<image>']);
 const text = servedModel(imageDirectory);
 const IMAGE = text.tokenizer.idOf('<image>')!;

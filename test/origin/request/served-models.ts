@@ -1,4 +1,3 @@
-import { readConfig } from '../../../origin/config/config.ts';
 import type { ModelSettings } from '../../../origin/config/model-settings.ts';
 import { MARKERS } from '../../../origin/infill/families.ts';
 import { findInfill } from '../../../origin/infill/infill.ts';
@@ -12,6 +11,7 @@ import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { TokenizerThreads } from '../../../origin/tokenizer/tokenizer-thread.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { request } from '../../support/generation-request.ts';
+import { inspectedModel, settingsOf } from '../serving/inspected-model.ts';
 
 /** The signal of a client that does not disconnect. */
 export const STAYS = new AbortController().signal;
@@ -51,27 +51,8 @@ export function inspected(
   { id, created, contextLength, vocabularySize, infill }: ServedModel,
   settings: Partial<ModelSettings> = {},
 ): InspectedModel {
-  const { model } = readConfig({
-    CONTINUO_ORIGIN_SECRET: 'for the defaults, at least 32 bytes',
-    CONTINUO_MODEL_NAME: id,
-  });
-  return {
-    build: null,
-    content: '',
-    settings: { ...model, ...settings },
-    key: id,
-    created,
-    contextLength,
-    vocabularySize,
-    infill: infill !== null,
-    defaults: {},
-    weightBytes: 0,
-    slots: 1,
-    maxSlots: 1,
-    slotBytes: 0,
-    kvBytes: 0,
-    runBytes: 0,
-    contextNote: null,
-    storeBytes: 0,
-  };
+  return inspectedModel(
+    { ...settingsOf(id), ...settings },
+    { created, contextLength, vocabularySize, infill: infill !== null },
+  );
 }

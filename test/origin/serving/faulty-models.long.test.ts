@@ -1,15 +1,15 @@
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { GenerationRequest } from '../../../shared/generation.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { writeLlama } from '../export/written-checkpoint.ts';
 import { eventsOf } from '../http/generation-events.ts';
 import { OriginProcess } from '../http/origin-process.ts';
 
-const directory = mkdtempSync(join(tmpdir(), 'continuo-faulty-'));
+const directory = newDirectory();
 const file = join(directory, 'models.json');
 
 function writeModel(name: string, options: Partial<SyntheticModel> = {}): string {
@@ -44,7 +44,6 @@ beforeAll(() => {
   faults = writeFaults();
   writeModel('sound');
 });
-afterAll(() => rmSync(directory, { recursive: true }));
 
 const write = (...names: readonly string[]) =>
   writeFileSync(file, JSON.stringify({ models: names.map((name) => ({ name, directory: name, slots: 1 })) }));

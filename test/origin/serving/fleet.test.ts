@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { readConfig } from '../../../origin/config/config.ts';
+import { describe, expect, it, vi } from 'vitest';
 import type { ModelSettings } from '../../../origin/config/model-settings.ts';
 import type { ProviderChoice } from '../../../origin/model/config/device.ts';
 import { createLog } from '../../../origin/process/log.ts';
@@ -9,41 +8,15 @@ import type { InspectedModel, Inspection } from '../../../origin/serving/inspect
 import type { LoadedModel } from '../../../origin/serving/load-model.ts';
 import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
 import { ScriptedEngine } from '../http/scripted-engine.ts';
-
-const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes' }).model;
+import { inspectedModel, settingsOf } from './inspected-model.ts';
 
 type Choices = Partial<Pick<ModelSettings, 'load' | 'idleMs'>> & {
   readonly key?: string;
   readonly provider?: ProviderChoice;
 };
 
-const model = (
-  name: string,
-  { key = 'first', provider = 'cpu', ...choices }: Choices = {},
-): InspectedModel => ({
-  settings: {
-    ...BASE,
-    name,
-    engine: { ...BASE.engine, device: { ...BASE.engine.device, provider } },
-    ...choices,
-  },
-  key,
-  build: null,
-  created: 0,
-  content: '',
-  contextLength: 64,
-  vocabularySize: 256,
-  infill: false,
-  defaults: {},
-  weightBytes: 1,
-  slots: 1,
-  maxSlots: 1,
-  slotBytes: 1,
-  kvBytes: 1,
-  runBytes: 0,
-  contextNote: null,
-  storeBytes: 0,
-});
+const model = (name: string, { key = 'first', provider = 'cpu', ...choices }: Choices = {}) =>
+  inspectedModel({ ...settingsOf(name, { provider }), ...choices }, { key });
 
 const sound = (...models: readonly InspectedModel[]): Inspection => ({ models, faulty: [] });
 
@@ -144,7 +117,6 @@ describe('the start', () => {
 describe('a reload', () => {
   it('that sets an idle limit unloads a model without any request', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-    onTestFinished(() => void vi.useRealTimers());
     const { fleet, loaded } = fleetOfLoads();
     fleet.configure(sound(model('a')), NO_MEMORY_LIMITS);
     await loaded('a first');

@@ -1,16 +1,16 @@
-import { cpSync, mkdtempSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
 import { inspectModels } from '../../../origin/serving/inspect-models.ts';
 import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
 import { fingerprintOf } from '../../../origin/serving/service.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 
 test('ignores broken links, and a changed file changes the key', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
+  const directory = newDirectory();
   writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
   const environment = {
     CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes',
@@ -26,7 +26,7 @@ test('ignores broken links, and a changed file changes the key', () => {
 });
 
 test('refuses device options that the provider ignores before loading anything', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
+  const directory = newDirectory();
   writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
   const environment = {
     CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes',
@@ -53,7 +53,7 @@ test.each([
     /tokenizer\.json: model\.type/,
   ],
 ])('refuses %s with one line', (_, name, content, message) => {
-  const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
+  const directory = newDirectory();
   writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
   writeFileSync(join(directory, name), content);
   const { model } = readConfig({
@@ -74,14 +74,14 @@ describe('the fingerprint', () => {
     return fingerprintOf(models[0]!);
   };
   const written = () => {
-    const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
+    const directory = newDirectory();
     writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
     return directory;
   };
 
   test('is that of a copy, whatever the times, the place and the number of several slots', () => {
     const directory = written();
-    const copy = mkdtempSync(join(tmpdir(), 'continuo-model-'));
+    const copy = newDirectory();
     cpSync(directory, copy, { recursive: true });
     utimesSync(join(copy, 'model.onnx'), 1, 1);
     writeFileSync(join(copy, 'README.md'), 'A copy.');

@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
 import type { ProviderChoice } from '../../../origin/model/config/device.ts';
 import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
@@ -11,39 +9,24 @@ import {
   withAutomaticStores,
 } from '../../../origin/serving/inspect-models.ts';
 import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+import { inspectedModel, settingsOf } from './inspected-model.ts';
 
-const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes' }).model;
 const MIB = 2 ** 20;
 const SLOT = 12 * MIB;
 
 /** A model with 16 MiB of weights, as inspected before it gets its slots. */
-function model(
-  name: string,
-  { slots = 1, maxSlots = 64, provider = 'cpu' as ProviderChoice } = {},
-): InspectedModel {
-  const engine = { ...BASE.engine, device: { ...BASE.engine.device, provider } };
-  return {
-    settings: { ...BASE, name, engine },
-    key: name,
-    build: null,
-    created: 0,
-    content: '',
+const model = (name: string, { slots = 1, maxSlots = 64, provider = 'cpu' as ProviderChoice } = {}) =>
+  inspectedModel(settingsOf(name, { provider }), {
     contextLength: 2048,
-    vocabularySize: 256,
-    infill: false,
-    defaults: {},
     weightBytes: 16 * MIB,
     slots,
     maxSlots,
     slotBytes: SLOT,
     kvBytes: slots * SLOT,
-    runBytes: 0,
-    contextNote: null,
-    storeBytes: 0,
-  };
-}
+  });
 
 const slotsOf = (models: readonly InspectedModel[], freeMiB: number | null, mainMiB = Infinity) =>
   withAutomaticSlots(
@@ -116,8 +99,7 @@ it('restarts no engine because the free memory changed, but if its share of the 
   expect(keys([model('a')], 400, 500)[0]).not.toBe(keys([model('a'), model('b')], 400, 500)[0]);
 });
 
-const directory = mkdtempSync(join(tmpdir(), 'continuo-slots-'));
-afterAll(() => rmSync(directory, { recursive: true }));
+const directory = newDirectory();
 
 function inspected(name: string, environment: Record<string, string>, options: Partial<SyntheticModel> = {}) {
   const home = join(directory, name);

@@ -1,35 +1,15 @@
 import { expect, it } from 'vitest';
-import { readConfig } from '../../../origin/config/config.ts';
 import type { DeviceSettings } from '../../../origin/model/config/device.ts';
 import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
 import { type MemoryLimits, NO_MEMORY_LIMITS, requireBudget } from '../../../origin/serving/memory-budget.ts';
+import { inspectedModel, settingsOf } from './inspected-model.ts';
 
-const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes' }).model;
 const MIB = 2 ** 20;
 
-const model = (name: string, device: Partial<DeviceSettings>): InspectedModel => ({
-  settings: {
-    ...BASE,
-    name,
-    engine: { ...BASE.engine, device: { ...BASE.engine.device, ...device } },
-  },
-  key: name,
-  build: null,
-  created: 0,
-  content: '',
-  contextLength: 64,
-  vocabularySize: 256,
-  infill: false,
-  defaults: {},
-  weightBytes: 60 * MIB,
-  slots: 1,
-  maxSlots: 1,
-  slotBytes: 30 * MIB,
-  kvBytes: 30 * MIB,
-  runBytes: 0,
-  contextNote: null,
-  storeBytes: 0,
-});
+const model = (name: string, device: Partial<DeviceSettings>) => {
+  const sizes = { weightBytes: 60 * MIB, slotBytes: 30 * MIB, kvBytes: 30 * MIB };
+  return inspectedModel(settingsOf(name, device), sizes);
+};
 
 const FIRST = model('first', { provider: 'cuda' });
 const SECOND = model('second', { provider: 'cuda', deviceId: 1 });

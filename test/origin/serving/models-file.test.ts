@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
 import { readModels } from '../../../origin/serving/models-file.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 
 const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes' }).model;
 
 function modelsFile(text: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'continuo-models-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = newDirectory();
   const file = join(folder, 'models.json');
   writeFileSync(file, text);
   return file;

@@ -1,9 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { GenerationRequest } from '../../../shared/generation.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { eventsOf } from '../http/generation-events.ts';
@@ -11,7 +11,7 @@ import { OriginProcess } from '../http/origin-process.ts';
 
 /** Several models in one process: the built-in one and tiny random ones, declared in a file. */
 
-const directory = mkdtempSync(join(tmpdir(), 'continuo-models-'));
+const directory = newDirectory();
 const file = join(directory, 'models.json');
 const BUILT_IN = join(process.cwd(), 'origin/models/continuo-mini');
 
@@ -39,7 +39,6 @@ afterAll(async () => {
   origin.child.kill('SIGTERM');
   expect(await origin.exit).toBe(0);
   expect(origin.stderr).toBe('');
-  rmSync(directory, { recursive: true });
 });
 
 const greedy = (model: string): Partial<GenerationRequest> => ({ model, maxTokens: 12, ignoreEos: true });

@@ -1,6 +1,6 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { newDirectory } from '../../support/new-directory.ts';
 
 /** Small tokenizers in the two spellings that exist, written to a directory as a model would bring them. */
 
@@ -11,7 +11,7 @@ export interface AddedToken {
 }
 
 export function modelDirectory(files: Readonly<Record<string, unknown>>): string {
-  const directory = mkdtempSync(path.join(tmpdir(), 'continuo-tokenizer-'));
+  const directory = newDirectory();
   for (const [name, content] of Object.entries(files)) {
     const text = typeof content === 'string' ? content : JSON.stringify(content);
     writeFileSync(path.join(directory, name), text);

@@ -1,15 +1,8 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type LocalServer, serve } from '../local-server.ts';
 
-/** Address of the completions, and what closes the server. */
-export interface SingleTokens {
-  readonly url: string;
-  close(): void;
-}
-
-/** Starts a completions server that sends each token as an event of its own. */
-export async function singleTokens(tokens: readonly string[], perSecond: number): Promise<SingleTokens> {
-  const server = createServer((_, response) => {
+/** Serves completions at its URL, each token as an event of its own. */
+export async function singleTokens(tokens: readonly string[], perSecond: number): Promise<LocalServer> {
+  const { url, stop } = await serve((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     const start = performance.now();
     let [sent, offset] = [0, 0];
@@ -36,7 +29,5 @@ export async function singleTokens(tokens: readonly string[], perSecond: number)
     }, 1);
     response.on('close', () => clearInterval(timer));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}/v1/completions`, close: () => server.close() };
+  return { url: `${url}/v1/completions`, stop };
 }

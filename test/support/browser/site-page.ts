@@ -5,7 +5,7 @@ import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Locator, type Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { TEST_SEED } from '../random.ts';
-import { WAIT_LIMIT_MS } from '../time-limits.ts';
+import { WAIT_LIMIT_MS } from '../run/time-limits.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 

@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { later } from '../for-tests.ts';
-import { starting } from '../shared-starts.ts';
+import { starting } from '../run/shared-starts.ts';
 import { systemTest } from '../shared-system.ts';
 import { findChromium } from './chromium.ts';
 import { launchChromium, openPage, type PageOptions, type SitePage } from './site-page.ts';

@@ -18,7 +18,7 @@ const REPEATED = 5;
 export async function measureUsageYear(progress: (share: number, stage: string) => void): Promise<Figures> {
   const vars = { ENVIRONMENT: 'production', ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY) };
   const origin = { url: 'http://127.0.0.1:1', secret: 'secret of the benchmark, 32 bytes long' };
-  const worker = await startWorker(origin, vars, { entry: 'test/worker/support/filled-ledger.ts' });
+  const worker = await startWorker(origin, vars, { entry: 'test/worker/support/entries/filled-ledger.ts' });
   const headers = { authorization: `Bearer ${ADMIN_KEY}` };
   const ask = async (groups: string): Promise<number> => {
     const from = dayName(Date.now() - 364 * DAY_MS);

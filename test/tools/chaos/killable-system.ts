@@ -18,7 +18,7 @@ export type Victim = 'origin' | 'workerd' | 'object' | 'system';
 const RESERVATION_TTL_MS = 1_000;
 
 /** Restarts objects on demand. */
-const ENTRY = 'test/worker/support/restarting-objects.ts';
+const ENTRY = 'test/worker/support/entries/restarting-objects.ts';
 
 /**
  * An origin and workerd in processes of their own, to be killed and started again with the same data, and a
@@ -72,7 +72,7 @@ export class KillableSystem {
 
   async stop(): Promise<void> {
     await this.#killProcesses('system');
-    this.billing.stop();
+    await this.billing.stop();
     for (const directory of [this.#model, this.#state]) rmSync(directory, { recursive: true, force: true });
   }
 

@@ -82,7 +82,7 @@ export const pageStream: Scenario = {
         { figure: `${name}: all tasks, CPU s`, value: tasks.reduce((sum, task) => sum + task, 0) / 1_000 },
       );
       await close();
-      upstream.close();
+      await upstream.stop();
     }
     await browser.close();
     await system.stop();

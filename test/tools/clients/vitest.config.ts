@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import { ClosingLine } from '../../support/closing-line.ts';
+import { ClosingLine } from '../../support/run/closing-line.ts';
 
 /** Runs unmodified third-party clients against one running system: `npm run test:clients`. */
 export default defineConfig({

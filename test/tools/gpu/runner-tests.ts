@@ -3,9 +3,6 @@ import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { type SyntheticEngine, syntheticEngine } from '../../origin/engine/support/synthetic-engine.ts';
 import { type RunnerCase, type RunnerOptions, runnerCases } from './runners.ts';
 
-/** The first run on a device compiles its kernels. */
-export const FIRST_RUN_MS = 600_000;
-
 /** Describes tests for each runner that this machine has; of the others, one test is skipped and says why. */
 export function onEachRunner(what: string, tests: (one: RunnerCase) => void): void {
   for (const one of runnerCases()) {
@@ -22,11 +19,8 @@ export function syntheticRunner({ precision, open }: RunnerCase, options: Runner
   beforeAll(async () => {
     model = syntheticEngine({ precision, contextLength: 128 });
     runner = await open(model.data.model.directory, options);
-  }, FIRST_RUN_MS);
-  afterAll(() => {
-    runner.dispose();
-    model.remove();
   });
+  afterAll(() => runner.dispose());
   return {
     get model() {
       return model;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ModelRunner, RunTerminated } from '../../../origin/model/model-runner.ts';
 import { float64Llama } from '../../support/float64-llama.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
-import { FIRST_RUN_MS, onEachRunner } from './runner-tests.ts';
+import { onEachRunner } from './runner-tests.ts';
 import type { RunnerCase } from './runners.ts';
 
 /** After any sequence of slot operations, every run gives the logits of the tokens in its slot. */
@@ -178,28 +178,24 @@ function slotsKeepTheirTokens({ precision, tolerance, open }: RunnerCase): void 
     const reference = float64Llama.load(join(directory, 'model.onnx'));
     expected = (tokens) => reference.forward([...tokens]).at(-1)!;
     runner = await open(directory, { slots: SLOTS, prefillChunk: CHUNK });
-  }, FIRST_RUN_MS);
+  });
   afterAll(() => {
     runner.dispose();
     rmSync(directory, { recursive: true });
   });
 
-  it(
-    'through prefills, decodes, copies and aborts in any order',
-    async () => {
-      const operations = fc.array(operation, { minLength: 10, maxLength: 40, size: 'max' });
-      await fc.assert(
-        fc.asyncProperty(operations, async (all) => {
-          const slots = new Slots(runner, expected);
-          await slots.do({ kind: 'prefill', slot: 0, keep: 0, tokens: LONGEST });
-          for (const one of all) await slots.do(one);
-          expect(slots.worst).toBeLessThan(tolerance);
-        }),
-        { numRuns: 12, endOnFailure: true },
-      );
-    },
-    FIRST_RUN_MS,
-  );
+  it('through prefills, decodes, copies and aborts in any order', async () => {
+    const operations = fc.array(operation, { minLength: 10, maxLength: 40, size: 'max' });
+    await fc.assert(
+      fc.asyncProperty(operations, async (all) => {
+        const slots = new Slots(runner, expected);
+        await slots.do({ kind: 'prefill', slot: 0, keep: 0, tokens: LONGEST });
+        for (const one of all) await slots.do(one);
+        expect(slots.worst).toBeLessThan(tolerance);
+      }),
+      { numRuns: 12, endOnFailure: true },
+    );
+  });
 }
 
 onEachRunner('slots keep their tokens', slotsKeepTheirTokens);

@@ -11,7 +11,7 @@ import { Driver, storeBytes } from '../../origin/engine/support/engine-driver.ts
 import { writeFamilyModel } from '../../origin/engine/support/family-model.ts';
 import { NEUTRAL, submission } from '../../origin/engine/support/submissions.ts';
 import { ordered, transcribe } from '../../origin/engine/support/transcript.ts';
-import { FIRST_RUN_MS, onEachRunner } from './runner-tests.ts';
+import { onEachRunner } from './runner-tests.ts';
 import type { RunnerCase } from './runners.ts';
 
 /** Of each kind of state: windows, delta rules with one decay or many, state spaces, recurrences. */
@@ -29,7 +29,7 @@ function computesStates(one: RunnerCase): void {
     beforeAll(async () => {
       tokenizer = await writeFamilyModel(directory, name, one.precision === 'float16' ? 'fp16' : 'fp32');
       runner = await one.open(directory, { slots: SLOTS, prefillChunk: CHUNK });
-    }, FIRST_RUN_MS);
+    });
     afterAll(() => {
       runner.dispose();
       rmSync(folder, { recursive: true, force: true });

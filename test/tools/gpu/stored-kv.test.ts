@@ -3,7 +3,7 @@ import type { Submission } from '../../../origin/engine/messages.ts';
 import { Driver, storeBytes } from '../../origin/engine/support/engine-driver.ts';
 import { NEUTRAL, submission } from '../../origin/engine/support/submissions.ts';
 import { ordered, transcribe } from '../../origin/engine/support/transcript.ts';
-import { FIRST_RUN_MS, onEachRunner, syntheticRunner } from './runner-tests.ts';
+import { onEachRunner, syntheticRunner } from './runner-tests.ts';
 import type { RunnerCase } from './runners.ts';
 
 /** KV in main memory on every provider: prefixes that no slot holds any more, and suspended sequences. */
@@ -38,32 +38,28 @@ function keepsBits(one: RunnerCase): void {
   const outputOf = (engine: Driver, { requestId, choices }: Submission) =>
     ordered(transcribe(engine.eventsOf(requestId), choices));
 
-  it(
-    'equal prompts, chats and evaluations have the same bits with and without a prefix store',
-    async () => {
-      const prompts = [1, 2, 3, 4].map((seed) => tokensOf(seed, 50));
-      const evaluation = { prompts: [{ tokens: prompts[0]!, maxTokens: 0 }], promptTopLogprobs: 5 };
-      const requests = [
-        ...prompts.map((tokens, at) => request(`new ${at}`, tokens)),
-        ...prompts.map((tokens, at) => request(`equal ${at}`, tokens)),
-        ...prompts.map((tokens, at) => request(`chat ${at}`, Int32Array.of(...tokens, ...tokensOf(9, 30)))),
-        ...[0, 1].map((at) => request(`evaluation ${at}`, prompts[0]!, evaluation)),
-      ];
-      const [stored, plain] = [driver(CHUNKS), driver(0)];
-      for (const one of requests) {
-        for (const engine of [stored, plain]) {
-          engine.submit({ ...one, cachePrompt: engine === stored });
-          await engine.finish();
-        }
-        expect(outputOf(stored, one)).toEqual(outputOf(plain, one));
+  it('equal prompts, chats and evaluations have the same bits with and without a prefix store', async () => {
+    const prompts = [1, 2, 3, 4].map((seed) => tokensOf(seed, 50));
+    const evaluation = { prompts: [{ tokens: prompts[0]!, maxTokens: 0 }], promptTopLogprobs: 5 };
+    const requests = [
+      ...prompts.map((tokens, at) => request(`new ${at}`, tokens)),
+      ...prompts.map((tokens, at) => request(`equal ${at}`, tokens)),
+      ...prompts.map((tokens, at) => request(`chat ${at}`, Int32Array.of(...tokens, ...tokensOf(9, 30)))),
+      ...[0, 1].map((at) => request(`evaluation ${at}`, prompts[0]!, evaluation)),
+    ];
+    const [stored, plain] = [driver(CHUNKS), driver(0)];
+    for (const one of requests) {
+      for (const engine of [stored, plain]) {
+        engine.submit({ ...one, cachePrompt: engine === stored });
+        await engine.finish();
       }
-      const { hits = 0, restoredTokens = 0 } = stored.engine.status.prefixStore ?? {};
-      expect(hits).toBeGreaterThanOrEqual(9);
-      // Four equal prompts, three chunks of four chats, and an evaluation; two of them at most are in slots.
-      expect(restoredTokens).toBeGreaterThanOrEqual(300);
-    },
-    FIRST_RUN_MS,
-  );
+      expect(outputOf(stored, one)).toEqual(outputOf(plain, one));
+    }
+    const { hits = 0, restoredTokens = 0 } = stored.engine.status.prefixStore ?? {};
+    expect(hits).toBeGreaterThanOrEqual(9);
+    // Four equal prompts, three chunks of four chats, and an evaluation; two of them at most are in slots.
+    expect(restoredTokens).toBeGreaterThanOrEqual(300);
+  });
 
   // Kernels of CUDA are chosen by the number of rows, which suspension changes.
   it.skipIf(one.name === 'cuda')(
@@ -90,7 +86,6 @@ function keepsBits(one: RunnerCase): void {
         expect(outputOf(engine, one)).toEqual(outputOf(alone, one));
       }
     },
-    FIRST_RUN_MS,
   );
 }
 

@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/tools/gpu/*.test.ts'],
-    setupFiles: 'test/support/set-up-file.ts',
+    setupFiles: 'test/support/run/set-up-file.ts',
     maxWorkers: 4,
   },
 });

@@ -401,15 +401,11 @@ describe('keys', () => {
       },
     );
     const make = async (fields: object) => {
-      const response = await worker.request('/v1/keys', {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${key}`,
-          'cf-connecting-ip': '10.1.2.3',
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify({ name: 'child', ...fields }),
-      });
+      const response = await worker.postTo(
+        '/v1/keys',
+        { name: 'child', ...fields },
+        { authorization: `Bearer ${key}`, 'cf-connecting-ip': '10.1.2.3' },
+      );
       return (await response.json()) as AnswerBody;
     };
     expect(await make({})).toMatchObject({ allowed_addresses: ['10.0.0.0/8'] });

@@ -1,15 +1,15 @@
-import { cpSync, globSync, mkdtempSync, readFileSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, globSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { newDirectory } from '../../support/new-directory.ts';
 import { BatchClient, lineOf } from '../batches/batch-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { ADMIN_KEY, ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from './admin-client.ts';
 
-const state = mkdtempSync(path.join(tmpdir(), 'erasure-'));
+const state = newDirectory();
 const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256, ERASE_AFTER_MS: '50' }, { state });
 
 const UNREADABLE = 'unreadable';
@@ -43,7 +43,7 @@ const shown = (value: unknown): unknown => {
 
 /** Copies the stores. A file that vanishes meanwhile makes another copy necessary. */
 function copyOfStores(attempts = 20): string {
-  const copy = mkdtempSync(path.join(tmpdir(), 'erasure-copy-'));
+  const copy = newDirectory();
   try {
     cpSync(state, copy, { recursive: true });
     return copy;

@@ -10,7 +10,7 @@ import { ADMIN_KEY, ADMIN_KEY_SHA256, admin } from './admin-client.ts';
 const log = new WorkerdLog(/"event":"(upstream_invalid|upstreams_unknown)"/);
 const { worker } = workerForTests(
   { ADMIN_KEY_SHA256, MODELS_TTL_MS: '5000' },
-  { entry: 'test/worker/support/lagging-copy.ts', log },
+  { entry: 'test/worker/support/entries/lagging-copy.ts', log },
 );
 const second = forAllTests(startFakeOrigin);
 asNewForEach(second);

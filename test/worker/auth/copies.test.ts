@@ -3,7 +3,10 @@ import { ADMIN_KEY, ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admi
 import { eventually } from '../support/eventually.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
-const { worker } = workerForTests({ ADMIN_KEY_SHA256 }, { entry: 'test/worker/support/lagging-copy.ts' });
+const { worker } = workerForTests(
+  { ADMIN_KEY_SHA256 },
+  { entry: 'test/worker/support/entries/lagging-copy.ts' },
+);
 
 type Headers = Readonly<Record<string, string>>;
 

@@ -1,8 +1,8 @@
-import { globSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { globSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
+import { newDirectory } from '../../support/new-directory.ts';
 import { eventually } from '../support/eventually.ts';
 import { startFakeOrigin } from '../support/fake-origin.ts';
 import { startWorker } from '../support/worker.ts';
@@ -21,14 +21,13 @@ function expireBatch(state: string): void {
 }
 
 test('a batch whose time is over keeps the results of lines that ran, and gives all others an error', async () => {
-  const state = mkdtempSync(path.join(tmpdir(), 'continuo-expiry-'));
+  const state = newDirectory();
   const origin = await startFakeOrigin();
   new SlowOrigin(origin);
   let worker = await startWorker(origin, {}, { state });
   onTestFinished(async () => {
     await worker.stop();
     await origin.stop();
-    rmSync(state, { recursive: true, force: true });
   });
   const before = new BatchClient(worker);
   const lines = Array.from({ length: LINES }, (_, index) => lineOf(`${index}`, { max_tokens: 40 }));

@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, type TestContext } from 'vitest';
 import type { Usage } from '../../../shared/generation.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { randomFrom } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
 import { startBillingSystem } from '../support/billing-system.ts';
@@ -30,7 +28,7 @@ export async function killDuringBatches({ onTestFinished }: TestContext): Promis
   const origin = await startFakeOrigin();
   const slow = new SlowOrigin(origin);
   const billing = await startBillingSystem();
-  const state = mkdtempSync(path.join(tmpdir(), 'continuo-batch-'));
+  const state = newDirectory();
   const plan = {
     origin: { url: origin.url, secret: origin.secret },
     vars: {
@@ -45,8 +43,7 @@ export async function killDuringBatches({ onTestFinished }: TestContext): Promis
   onTestFinished(async () => {
     await worker.kill();
     await origin.stop();
-    billing.stop();
-    rmSync(state, { recursive: true, force: true });
+    await billing.stop();
   });
   await admin(worker, 'POST', '/prices', { model: 'org/tiny', ...PRICE });
   const { key } = await tenantWithKey(worker, 'killed');

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { BatchClient } from './batch-client.ts';
 
-const { worker } = workerForTests({}, { entry: 'test/worker/support/slow-records.ts' });
+const { worker } = workerForTests({}, { entry: 'test/worker/support/entries/slow-records.ts' });
 
 test('a batch that ends before its first record is written stays ended, and does not count as running', async () => {
   const client = new BatchClient(worker);

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders } from 'node:http';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
+import { forAllTests } from '../../support/for-tests.ts';
+import { serve } from '../../support/local-server.ts';
 import {
   ADMIN_KEY_SHA256,
   type AnswerBody,
@@ -24,28 +24,27 @@ interface Received {
 const received: Received[] = [];
 /** Statuses of the next answers by path, or by the tenant of usage events; 204 after them. */
 let answers: Record<string, number[]> = {};
-const endpoint = createServer(KEPT_CONNECTIONS, (request, response) => {
-  let text = '';
-  request.on('data', (chunk) => (text += chunk));
-  request.on('end', () => {
-    received.push({ path: request.url ?? '', headers: request.headers, text });
-    const [, tenant] = /"subject":"(\w+)"/.exec(text) ?? [];
-    response.writeHead(answers[tenant ?? request.url ?? '']?.shift() ?? 204).end();
-  });
-});
+const endpoint = forAllTests(() =>
+  serve((request, response) => {
+    let text = '';
+    request.on('data', (chunk) => (text += chunk));
+    request.on('end', () => {
+      received.push({ path: request.url ?? '', headers: request.headers, text });
+      const [, tenant] = /"subject":"(\w+)"/.exec(text) ?? [];
+      response.writeHead(answers[tenant ?? request.url ?? '']?.shift() ?? 204).end();
+    });
+  }),
+);
 
 let origin: Awaited<ReturnType<typeof startFakeOrigin>>;
 let worker: RunningWorker;
-let url: string;
 beforeAll(async () => {
-  await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}`;
   origin = await startFakeOrigin();
   worker = await startWorker(origin, {
     ADMIN_KEY_SHA256,
     WEBHOOK_SECRET: 'a secret for the webhooks of tests',
     WEBHOOK_SECRET_OLD: 'the secret of webhooks before it',
-    BILLING_URL: `${url}/billing`,
+    BILLING_URL: `${endpoint.url}/billing`,
     BILLING_SECRET: 'a secret for billing',
     BILLING_SECRET_OLD: 'the secret before it',
     BILLING_TOKEN: 'token-of-billing',
@@ -60,7 +59,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await worker?.stop();
   await origin?.stop();
-  endpoint.close();
 });
 beforeEach(() => {
   received.length = 0;
@@ -87,7 +85,7 @@ test('alerts a tenant once per share of its limit, signed and repeated until the
   const { key: token, keyId } = await tenantWithKey(worker, 'alerted', { micros_per_month: 1_000 });
   const { body: webhook } = await admin(worker, 'POST', '/webhooks', {
     tenant: 'alerted',
-    url: `${url}/hook`,
+    url: `${endpoint.url}/hook`,
   });
   const { secret } = webhook as unknown as { readonly secret: string };
   answers = { '/hook': [500, 302] };
@@ -122,7 +120,7 @@ test('alerts a tenant once per share of its limit, signed and repeated until the
 
 test('a limit that is raised alerts again at the shares of its new amount, once each', async () => {
   const { key: token } = await tenantWithKey(worker, 'raised', { micros_per_month: 500 });
-  await admin(worker, 'POST', '/webhooks', { tenant: 'raised', url: `${url}/raised` });
+  await admin(worker, 'POST', '/webhooks', { tenant: 'raised', url: `${endpoint.url}/raised` });
   await completion(worker, token);
   await eventually(
     () => key(token),
@@ -235,7 +233,7 @@ test('gives other events another webhook id, so that a receiver that ignores kno
 });
 
 test('bills what an erased tenant has used before its state is deleted, also if billing refuses it at first', async () => {
-  const billing = { BILLING_URL: `${url}/billing`, BILLING_SECRET: 'a secret for billing' };
+  const billing = { BILLING_URL: `${endpoint.url}/billing`, BILLING_SECRET: 'a secret for billing' };
   const brief = await startWorker(origin, { ADMIN_KEY_SHA256, ERASE_AFTER_MS: '50', ...billing });
   try {
     const { key: token } = await tenantWithKey(brief, 'leaving');

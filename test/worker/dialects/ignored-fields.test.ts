@@ -3,13 +3,6 @@ import { sharedWorker } from '../support/worker-for-tests.ts';
 
 const { worker, origin } = sharedWorker();
 
-const post = (path: string, body: object) =>
-  worker.request(path, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json' },
-  });
-
 const PATHS = [
   ['/v1/completions', { model: 'default', prompt: 'Hi', max_tokens: 1 }],
   ['/v1/completions', { model: 'default', prompt: 'Hi', max_tokens: 1, stream: true }],
@@ -22,16 +15,16 @@ const PATHS = [
 
 test.each(PATHS)('%s %j names the unknown fields in a header', async (path, body) => {
   const unknown = { post_sampling_probs: true, guided_jsn: {}, prediction: 'x', 'ä b': 1, adapter: null };
-  const { status, headers } = await post(path, { ...body, ...unknown });
+  const { status, headers } = await worker.postTo(path, { ...body, ...unknown });
   expect([status, headers.get('x-ignored-fields')]).toEqual([
     200,
     'post_sampling_probs, guided_jsn, prediction, %C3%A4%20b',
   ]);
-  expect((await post(path, body)).headers.get('x-ignored-fields')).toBeNull();
+  expect((await worker.postTo(path, body)).headers.get('x-ignored-fields')).toBeNull();
 });
 
 test('unknown fields within objects are named with their path, except in schemas', async () => {
-  const response = await post('/v1/completions', {
+  const response = await worker.postTo('/v1/completions', {
     model: 'default',
     prompt: 'Hi',
     stream: true,
@@ -49,7 +42,7 @@ test('unknown fields within objects are named with their path, except in schemas
 
 test('the header has a bounded length, and an ellipsis if names are left out', async () => {
   const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`field-${index}`, index]));
-  const response = await post('/v1/completions', { model: 'default', prompt: 'Hi', ...many });
+  const response = await worker.postTo('/v1/completions', { model: 'default', prompt: 'Hi', ...many });
   const names = response.headers.get('x-ignored-fields')?.split(', ') ?? [];
   expect([names.length, names[0], names.at(-1)]).toEqual([33, 'field-0', '%E2%80%A6']);
 });
@@ -63,13 +56,13 @@ test.each([
   ['grammar_lazy', true],
   ['guided_json_object', true],
 ])('refuses the constraint field %s of another server by name, unless it is empty', async (field, value) => {
-  const refused = await post('/v1/completions', { model: 'default', prompt: 'Hi', [field]: value });
+  const refused = await worker.postTo('/v1/completions', { model: 'default', prompt: 'Hi', [field]: value });
   expect([refused.status, await refused.json()]).toMatchObject([
     400,
     { error: { code: 'unsupported_parameter', param: field } },
   ]);
   for (const off of ['', null, false, [], {}]) {
-    const taken = await post('/v1/completions', { model: 'default', prompt: 'Hi', [field]: off });
+    const taken = await worker.postTo('/v1/completions', { model: 'default', prompt: 'Hi', [field]: off });
     expect(taken.status).toBe(200);
   }
   expect(origin.requests).toHaveLength(5);

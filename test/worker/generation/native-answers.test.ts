@@ -17,15 +17,8 @@ const { worker, origin } = workerForTests(
 type Fields = Readonly<Record<string, unknown>>;
 type Result = z.infer<typeof nativeResult>;
 
-const post = (path: string, body: Fields, headers: Readonly<Record<string, string>> = {}) =>
-  worker.request(path, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json', ...headers },
-  });
-
 async function completion(fields: Fields): Promise<Result> {
-  const response = await post('/completion', { prompt: 'Hi', n_predict: 3, ...fields });
+  const response = await worker.postTo('/completion', { prompt: 'Hi', n_predict: 3, ...fields });
   const body: unknown = await response.json();
   expect([response.status, body]).toEqual([200, expect.anything()]);
   return nativeResult.parse(body);
@@ -36,7 +29,12 @@ const eventBlocks = (text: string) => blocksOf(text).filter((block) => !block.st
 
 /** Returns the events of a stream, which has nothing else. */
 async function stream(fields: Fields): Promise<Result[]> {
-  const response = await post('/completion', { prompt: 'Hi', n_predict: 3, stream: true, ...fields });
+  const response = await worker.postTo('/completion', {
+    prompt: 'Hi',
+    n_predict: 3,
+    stream: true,
+    ...fields,
+  });
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
   const text = await response.text();
   expect(text).not.toContain('[DONE]');
@@ -81,11 +79,11 @@ describe('a plain native answer', () => {
     expect((await completion({ model: '' })).model).toBe('default');
     const bodies = { '/infill': { input_prefix: 'a', input_suffix: 'b' }, '/tokenize': { content: 'a' } };
     for (const [path, body] of Object.entries(bodies)) {
-      expect([path, (await post(path, { ...body, model: '' })).status]).toEqual([path, 200]);
+      expect([path, (await worker.postTo(path, { ...body, model: '' })).status]).toEqual([path, 200]);
     }
-    expect((await post('/detokenize', { tokens: [72], model: '' })).status).toBe(200);
+    expect((await worker.postTo('/detokenize', { tokens: [72], model: '' })).status).toBe(200);
     expect((await worker.request('/props?model=')).status).toBe(200);
-    expect((await post('/v1/completions', { prompt: 'a', model: '' })).status).toBe(404);
+    expect((await worker.postTo('/v1/completions', { prompt: 'a', model: '' })).status).toBe(404);
   });
 
   test('shows why it ended', async () => {
@@ -123,7 +121,7 @@ describe('a plain native answer', () => {
       wire.send(tokenEvent(1), finishOf(0, 'length', 1), finishOf(1, 'length', 1), doneFor(request, 2));
       wire.end();
     };
-    const response = await post('/completion', { prompt: ['a', 'b'], n_predict: 1 });
+    const response = await worker.postTo('/completion', { prompt: ['a', 'b'], n_predict: 1 });
     const results = nativeResult.array().parse(await response.json());
     expect(results.map(({ truncated }) => truncated)).toEqual([false, true]);
   });
@@ -164,7 +162,7 @@ describe('a plain native answer', () => {
   });
 
   test('is a list if there are several choices', async () => {
-    const response = await post('/completion', { prompt: ['a', 'bcd'], n_cmpl: 2, n_predict: 2 });
+    const response = await worker.postTo('/completion', { prompt: ['a', 'bcd'], n_cmpl: 2, n_predict: 2 });
     const results = nativeResult.array().parse(await response.json());
     expect(results.map(({ index, content, tokens_evaluated }) => [index, content, tokens_evaluated])).toEqual(
       [
@@ -231,7 +229,7 @@ describe('a native stream', () => {
       wire.send(...acceptedFor(request), tokenEvent(1));
       wire.end();
     };
-    const response = await post('/completion', { prompt: 'Hi', stream: true });
+    const response = await worker.postTo('/completion', { prompt: 'Hi', stream: true });
     const blocks = eventBlocks(await response.text());
     expect(blocks).toHaveLength(2);
     expect(JSON.parse(blocks[1]!.slice('data: '.length))).toMatchObject({ error: { code: 502 } });
@@ -248,7 +246,7 @@ describe('POST /infill', () => {
   };
 
   test('sends all parts to the origin, and answers in the native shape', async () => {
-    const response = await post('/infill', body);
+    const response = await worker.postTo('/infill', body);
     expect(nativeResult.parse(await response.json())).toMatchObject({ content: ' 0 two', stop: true });
     expect(origin.requests[0]).toMatchObject({
       prompts: ['before'],
@@ -259,7 +257,7 @@ describe('POST /infill', () => {
 
   test('names its own fields in the errors of model and origin', async () => {
     origin.models = origin.models.map((model) => ({ ...model, infill: false }));
-    const refused = await (await post('/infill', body)).json();
+    const refused = await (await worker.postTo('/infill', body)).json();
     expect(refused).toMatchObject({ error: { code: 400, param: 'input_suffix' } });
     origin.reset();
     origin.script = (_, wire) => {
@@ -268,7 +266,7 @@ describe('POST /infill', () => {
         error: { message, type: 'invalid_request_error', param: 'prompt', code: 'invalid_value' },
       });
     };
-    expect(await (await post('/infill', body)).json()).toMatchObject({
+    expect(await (await worker.postTo('/infill', body)).json()).toMatchObject({
       error: { message: "Invalid 'input_prefix': it has no tokens.", param: 'input_prefix' },
     });
   });
@@ -276,20 +274,24 @@ describe('POST /infill', () => {
   test('is refused by an origin that does not know its fields', async () => {
     origin.capabilities = (origin.capabilities ?? []).filter((name) => name !== 'infill');
     await worker.request('/v1/models');
-    const response = await post('/infill', body);
+    const response = await worker.postTo('/infill', body);
     expect(response.status).toBeGreaterThanOrEqual(400);
     expect(origin.requests).toEqual([]);
   });
 });
 
 test('native requests need a key, count as other completions, and can be repeated', async () => {
-  const unauthorized = await post('/completion', { prompt: 'Hi' }, { authorization: 'Bearer sk-none' });
+  const unauthorized = await worker.postTo(
+    '/completion',
+    { prompt: 'Hi' },
+    { authorization: 'Bearer sk-none' },
+  );
   expect(unauthorized.status).toBe(401);
   const { key } = await tenantWithKey(worker, 'editors', { requests_per_minute: 2 });
   const headers = { authorization: `Bearer ${key}`, 'idempotency-key': 'once' };
-  const first = await post('/completion', { prompt: 'Hi', n_predict: 1 }, headers);
+  const first = await worker.postTo('/completion', { prompt: 'Hi', n_predict: 1 }, headers);
   expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('1');
-  const again = await post('/completion', { prompt: 'Hi', n_predict: 1 }, headers);
+  const again = await worker.postTo('/completion', { prompt: 'Hi', n_predict: 1 }, headers);
   expect(again.headers.get('idempotent-replayed')).toBe('true');
   expect(await again.text()).toBe(await first.text());
   const elsewhere = await worker.post({ prompt: 'Hi', n_predict: 1 }, { headers: { ...headers } });
@@ -299,7 +301,11 @@ test('native requests need a key, count as other completions, and can be repeate
 test.each(['/completion', '/infill', '/v1/score'])(
   '%s refuses to make its stream resumable',
   async (path) => {
-    const resumed = await post(path, { stream: true, continuations: ['a'] }, { 'x-resumable': 'true' });
+    const resumed = await worker.postTo(
+      path,
+      { stream: true, continuations: ['a'] },
+      { 'x-resumable': 'true' },
+    );
     expect([resumed.status, await resumed.json()]).toMatchObject([
       400,
       { error: { code: 'unsupported_parameter', param: 'x-resumable' } },

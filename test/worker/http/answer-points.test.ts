@@ -2,7 +2,10 @@ import { expect, test } from 'vitest';
 import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
-const { worker } = workerForTests({ ADMIN_KEY_SHA256 }, { entry: 'test/worker/support/counted-answers.ts' });
+const { worker } = workerForTests(
+  { ADMIN_KEY_SHA256 },
+  { entry: 'test/worker/support/entries/counted-answers.ts' },
+);
 
 interface Point {
   readonly indexes: readonly string[];

@@ -25,13 +25,6 @@ function writeSeparators(): void {
   };
 }
 
-const post = (path: string, body: object, headers: Readonly<Record<string, string>> = {}) =>
-  worker.request(path, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json', ...headers },
-  });
-
 /** Returns the body of an answer, which has TEXT, but no raw separator. */
 async function safeBody(answer: Response | Promise<Response>): Promise<string> {
   const body = await (await answer).text();
@@ -46,20 +39,24 @@ test('a plain answer escapes them in text, logprobs and stop_reason, also when i
   writeSeparators();
   const headers = { 'idempotency-key': 'separators' };
   const asked = { ...ASKED, prompt_logprobs: 1 };
-  const first = await safeBody(post('/v1/completions', asked, headers));
+  const first = await safeBody(worker.postTo('/v1/completions', asked, headers));
   expect(JSON.parse(first)).toMatchObject({
     choices: [{ text: TEXT + TEXT, stop_reason: TEXT, logprobs: { tokens: ['x', TEXT, TEXT] } }],
   });
-  expect(await safeBody(post('/v1/completions', asked, headers))).toBe(first);
+  expect(await safeBody(worker.postTo('/v1/completions', asked, headers))).toBe(first);
 });
 
 test('a stream escapes them, also when it is resumed', async () => {
   writeSeparators();
-  const answer = await post('/v1/completions', { ...ASKED, stream: true }, { 'x-resumable': 'true' });
+  const answer = await worker.postTo(
+    '/v1/completions',
+    { ...ASKED, stream: true },
+    { 'x-resumable': 'true' },
+  );
   const body = await safeBody(answer);
   const id = /"id":"(cmpl-[^"]+)"/.exec(body)?.[1] ?? '';
   await safeBody(worker.request(`/v1/completions/${id}/stream`));
-  const plain = await safeBody(post('/v1/completions', { ...ASKED, stream: true }));
+  const plain = await safeBody(worker.postTo('/v1/completions', { ...ASKED, stream: true }));
   expect(payloadsOf(plain)).toContainEqual(
     expect.objectContaining({ choices: [expect.objectContaining({ stop_reason: TEXT })] }),
   );
@@ -67,22 +64,22 @@ test('a stream escapes them, also when it is resumed', async () => {
 
 test('the native addresses and the tokenizer escape them', async () => {
   writeSeparators();
-  await safeBody(post('/completion', { prompt: 'Hi', n_probs: 1 }));
-  await safeBody(post('/completion', { prompt: 'Hi', n_probs: 1, stream: true }));
-  const pieces = await post('/tokenize', { prompt: TEXT, return_token_strs: true });
+  await safeBody(worker.postTo('/completion', { prompt: 'Hi', n_probs: 1 }));
+  await safeBody(worker.postTo('/completion', { prompt: 'Hi', n_probs: 1, stream: true }));
+  const pieces = await worker.postTo('/tokenize', { prompt: TEXT, return_token_strs: true });
   expect(await pieces.text()).toContain(String.raw`"a","\u2028","b","\u2029","c","\u0085","d"`);
-  const text = await post('/detokenize', { tokens: [97, 0x85] });
+  const text = await worker.postTo('/detokenize', { tokens: [97, 0x85] });
   expect(await text.text()).toBe(String.raw`{"prompt":"a\u0085"}`);
 });
 
 test('errors escape them, plain and in a stream', async () => {
-  await safeBody(post('/v1/completions', { model: TEXT, prompt: 'Hi' }));
+  await safeBody(worker.postTo('/v1/completions', { model: TEXT, prompt: 'Hi' }));
   origin.script = (request, wire) => {
     const error = { code: 'upstream_error', message: TEXT, param: null, retryable: false } as const;
     wire.send(...acceptedFor(request), tokenEvent(1), { type: 'error', ...error });
     wire.end();
   };
-  await safeBody(post('/v1/completions', { model: 'default', prompt: 'Hi', stream: true }));
+  await safeBody(worker.postTo('/v1/completions', { model: 'default', prompt: 'Hi', stream: true }));
 });
 
 test('the result file of a batch and the admin API escape them', async () => {

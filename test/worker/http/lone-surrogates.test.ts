@@ -14,19 +14,12 @@ const BODIES: readonly (readonly [path: string, fields: object])[] = [
   ['/tokenize', { prompt: 'x' }],
 ];
 
-const post = (path: string, body: object) =>
-  worker.request(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-
 describe.each(['zz\ud800', '\udc00 a', 'a\ude00\ud83d', '\ud83d\ud83d\ude00'])('%j', (text) => {
   test.each(BODIES)('in any field of %s is refused by its name', async (path, fields) => {
     const [name] = Object.keys(fields).slice(-1) as [string];
     const places = { [name]: [text], user: text, stop: ['a', text], unknown: { a: [{ b: text }] } };
     for (const [param, value] of Object.entries(places)) {
-      const response = await post(path, { ...fields, [param]: value });
+      const response = await worker.postTo(path, { ...fields, [param]: value });
       const { error } = errorResponseBody.parse(await response.json());
       expect([response.status, error.param]).toEqual([400, param]);
       expect(error.message).toContain('half of a surrogate pair');

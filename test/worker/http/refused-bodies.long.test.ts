@@ -9,11 +9,7 @@ import { workerForTests } from '../support/worker-for-tests.ts';
 const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256, BODY_TIMEOUT_MS: '600000' });
 
 const post = (path: string, body: unknown, key: string, headers: Readonly<Record<string, string>> = {}) =>
-  worker.request(path, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers },
-  });
+  worker.postTo(path, body, { authorization: `Bearer ${key}`, ...headers });
 
 /** Sends the start of a large body, and returns the answer that comes without the rest. */
 async function answerWithoutBody(path: string, key: string, header: string): Promise<string> {

@@ -13,7 +13,7 @@ const worker = forAllTests(() => {
     { kind: 'origin', name: 'origin', url: origin.url },
     { kind: 'openai', name: 'backend', url: openAi.url, models },
   ]);
-  const entry = 'test/worker/support/telling-log.ts';
+  const entry = 'test/worker/support/entries/telling-log.ts';
   return startWorker(origin, { LOG_REQUESTS: 'true', UPSTREAMS }, { entry });
 });
 asNewForEach(origin);

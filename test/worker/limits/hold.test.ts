@@ -73,6 +73,9 @@ function contextBefore(results: (ReservationResult | Error | Promise<never>)[]) 
   return { calls, context };
 }
 
+const contextWith = (context: RequestContext, changes: object) =>
+  ({ ...context, ...changes }) as unknown as RequestContext;
+
 /** Timers that the test runs. */
 class Timers {
   readonly waits = new Set<readonly [ms: number, then: () => void]>();
@@ -134,7 +137,7 @@ test('an overloaded limiter is a 429 with a random time to wait, and is not call
 test('a limiter that does not answer within ten seconds is a 503, and what it may have reserved is settled', async () => {
   const { calls, context } = contextBefore([new Promise<never>(() => {}), ADMITTED]);
   const timers = new Timers();
-  const hanging = begin(CALLER, cost, { ...context, timers } as unknown as RequestContext);
+  const hanging = begin(CALLER, cost, contextWith(context, { timers }));
   await Promise.resolve();
   expect([...timers.waits].map(([ms]) => ms)).toEqual([10_000]);
   timers.run();
@@ -154,12 +157,7 @@ test('a check for a block ends after ten seconds if the limiter hangs, so that t
   const get = context.env.LIMITER.get as unknown as () => object;
   const limiter = { ...get(), blockOf: () => answers.shift() };
   const env = { LIMITER: { idFromName: (name: string) => name, get: () => limiter } };
-  const hold = await begin(CALLER, cost, {
-    ...context,
-    env,
-    timers,
-    recentBlocks,
-  } as unknown as RequestContext);
+  const hold = await begin(CALLER, cost, contextWith(context, { env, timers, recentBlocks }));
   const hanging = hold.block();
   timers.run();
   expect(await hanging).toBeNull();
@@ -173,11 +171,7 @@ test('a completion grows within the limits that its tenant has now', async () =>
   const lowered = { ...CALLER, tenant: { ...TENANT, limits: { ...UNLIMITED, tokensPerMinute: 50 } } };
   const currentPrincipal = async () => lowered;
   const more = { ...cost, most: 90 };
-  const hold = await begin(CALLER, more, {
-    ...context,
-    currentPrincipal,
-    timers,
-  } as unknown as RequestContext);
+  const hold = await begin(CALLER, more, contextWith(context, { currentPrincipal, timers }));
   timers.run();
   await new Promise(setImmediate);
   expect(await hold.spend(20)).toBe('tokens_per_day');
@@ -194,12 +188,7 @@ test.each([
   const currentPrincipal = async () => ({ ...CALLER, ...changed });
   for (const limits of [UNLIMITED, TENANT.limits]) {
     const caller = { ...CALLER, tenant: { ...TENANT, limits } };
-    const hold = await begin(caller, cost, {
-      ...context,
-      recentBlocks,
-      currentPrincipal,
-      timers,
-    } as unknown as RequestContext);
+    const hold = await begin(caller, cost, contextWith(context, { recentBlocks, currentPrincipal, timers }));
     expect(await hold.block()).toBeNull();
     timers.run();
     await new Promise(setImmediate);
@@ -212,12 +201,11 @@ test('a completion ends when its key expires', async () => {
   let now = 0;
   const recentBlocks = { of: async () => null };
   const caller = { ...CALLER, key: { ...KEY, expiresAt: 10_000 } };
-  const hold = await begin(caller, cost, {
-    ...context,
-    recentBlocks,
-    timers: new Timers(),
-    now: () => now,
-  } as unknown as RequestContext);
+  const hold = await begin(
+    caller,
+    cost,
+    contextWith(context, { recentBlocks, timers: new Timers(), now: () => now }),
+  );
   now = 9_999;
   expect(await hold.block()).toBeNull();
   now = 10_000;
@@ -230,8 +218,12 @@ test('a completion is charged to its end user until its end, also if end users h
   const limits = { ...TENANT.limits, userTokensPerDay: 90 };
   const caller = { ...CALLER, tenant: { ...TENANT, limits } };
   const currentPrincipal = async () => CALLER;
-  const named = { ...context, caller: { principal: caller, endUser: 'hash' }, currentPrincipal, timers };
-  const hold = await begin(caller, { ...cost, most: 90 }, named as unknown as RequestContext);
+  const named = contextWith(context, {
+    caller: { principal: caller, endUser: 'hash' },
+    currentPrincipal,
+    timers,
+  });
+  const hold = await begin(caller, { ...cost, most: 90 }, named);
   timers.run();
   await new Promise(setImmediate);
   await hold.spend(20);
@@ -248,8 +240,8 @@ test.each([
   const pauses: number[] = [];
   const pause = (ms: number) => new Promise(() => pauses.push(ms));
   const caller = { ...CALLER, tenant: { ...TENANT, ...tenant } };
-  const changed = { ...context, ...more, backoff: { ...context.backoff, pause } };
-  const hold = await begin(caller, { ...cost, most: 90 }, changed as unknown as RequestContext);
+  const changed = contextWith(context, { ...more, backoff: { ...context.backoff, pause } });
+  const hold = await begin(caller, { ...cost, most: 90 }, changed);
   const ended: (string | null)[] = [];
   void hold.spend(20)!.then((limit) => ended.push(limit));
   await new Promise(setImmediate);

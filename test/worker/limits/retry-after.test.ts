@@ -10,7 +10,7 @@ const START = Date.UTC(2100, 0, 31, 23, 30);
 
 const { worker, origin } = workerForTests(
   { ADMIN_KEY_SHA256 },
-  { entry: 'test/worker/support/standing-clock.ts' },
+  { entry: 'test/worker/support/entries/standing-clock.ts' },
 );
 
 /** Sends one request at this time of the Worker's clock. */

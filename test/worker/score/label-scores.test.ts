@@ -15,12 +15,7 @@ const send = (
   route: string,
   fields: Fields = {},
   headers: Readonly<Record<string, string>> = {},
-): Promise<Response> =>
-  worker.request(route, {
-    method: 'POST',
-    body: JSON.stringify({ ...BODY, ...fields }),
-    headers: { 'content-type': 'application/json', ...headers },
-  });
+): Promise<Response> => worker.postTo(route, { ...BODY, ...fields }, headers);
 async function answer(route: string, fields: Fields = {}): Promise<unknown> {
   const response = await send(route, fields);
   const text = await response.text();

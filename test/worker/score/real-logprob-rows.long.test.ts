@@ -94,11 +94,11 @@ test('top_p returns the ids of the most likely tokens with their values', async 
 });
 
 async function score(fields: object, key?: string) {
-  return system.worker.request('/v1/score', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) },
-    body: JSON.stringify({ model: 'default', ...fields }),
-  });
+  return system.worker.postTo(
+    '/v1/score',
+    { model: 'default', ...fields },
+    { ...(key && { authorization: `Bearer ${key}` }) },
+  );
 }
 
 test('scores have the rows of their tokens', async () => {

@@ -19,11 +19,7 @@ afterAll(async () => {
 });
 
 const post = (route: string, fields: object): Promise<Response> =>
-  system.worker.request(route, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'default', ...fields }),
-  });
+  system.worker.postTo(route, { model: 'default', ...fields });
 
 async function score(fields: object) {
   const response = await post('/v1/score', { token_logprobs: true, ...fields });

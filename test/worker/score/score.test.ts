@@ -11,11 +11,11 @@ const { worker, origin } = sharedWorker();
 type Fields = Readonly<Record<string, unknown>>;
 
 const send = (fields: Fields, headers: Readonly<Record<string, string>> = {}): Promise<Response> =>
-  worker.request('/v1/score', {
-    method: 'POST',
-    body: JSON.stringify({ model: 'default', prompt: 'ab', continuations: ['c', 'dé'], ...fields }),
-    headers: { 'content-type': 'application/json', ...headers },
-  });
+  worker.postTo(
+    '/v1/score',
+    { model: 'default', prompt: 'ab', continuations: ['c', 'dé'], ...fields },
+    headers,
+  );
 const score = async (fields: Fields = {}) => {
   const response = await send(fields);
   const text = await response.text();

@@ -1,8 +1,5 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
+import { serve } from '../../support/local-server.ts';
 
 interface BillingEvent {
   readonly id: string;
@@ -21,12 +18,12 @@ interface Bill {
 export interface BillingSystem {
   readonly url: string;
   of(tenant: string): Bill;
-  stop(): void;
+  stop(): Promise<void>;
 }
 
 export async function startBillingSystem(): Promise<BillingSystem> {
   const costs = new Map<string, Map<string, number>>();
-  const server = createServer(KEPT_CONNECTIONS, async (request, response) => {
+  const { url, stop } = await serve(async (request, response) => {
     // A killed workerd breaks off.
     const events = (await json(request).catch(() => [])) as BillingEvent[];
     for (const { id, subject, data } of events) {
@@ -35,15 +32,12 @@ export async function startBillingSystem(): Promise<BillingSystem> {
     }
     response.writeHead(204).end();
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url: `${url}/`,
     of(tenant) {
       const micros = [...(costs.get(tenant)?.values() ?? [])];
       return { events: micros.length, micros: micros.reduce((sum, cost) => sum + cost, 0) };
     },
-    stop() {
-      server.close();
-    },
+    stop,
   };
 }

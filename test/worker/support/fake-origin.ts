@@ -1,5 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type * as z from 'zod';
 import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
 import type { OriginActivity } from '../../../shared/activity.ts';
@@ -16,7 +15,7 @@ import type { OriginModel } from '../../../shared/origin-model.ts';
 import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
 import { detokenizeRequest, tokenizeRequest } from '../../../shared/tokenization.ts';
 import type { usageAccount } from '../../../shared/usage.ts';
-import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
+import { serve } from '../../support/local-server.ts';
 import { defaultScript } from './scripts.ts';
 
 /** The connection of one generation, for the script of a test. */
@@ -167,7 +166,7 @@ export const ACTIVITY: OriginActivity = {
 /** Starts a server with the origin's signed protocol that runs a script for each generation. */
 export async function startFakeOrigin(): Promise<FakeOrigin> {
   const key = await importSigningKey(SECRET);
-  const server = createServer(KEPT_CONNECTIONS, (request, response) => {
+  const { url, stop } = await serve((request, response) => {
     void handle(request, response).catch((fault: unknown) => {
       origin.faults.push(fault);
       response.destroy();
@@ -218,9 +217,8 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
 
   const accounts = new UsageAccounts(Date.now);
 
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const origin: FakeOrigin = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     secret: SECRET,
     script: defaultScript,
     models: [MODEL],
@@ -247,11 +245,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
       origin.headers.length = 0;
       origin.accounts.clear();
     },
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    stop,
   };
   return origin;
 }

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bareEnvironment } from '../../support/child-processes.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { SECRET } from './fake-origin.ts';
@@ -55,7 +55,7 @@ async function listening(child: ChildProcess): Promise<number> {
 
 /** Writes the synthetic model into a new directory. */
 export function writeRealModel(): string {
-  const modelDirectory = mkdtempSync(path.join(tmpdir(), 'continuo-acceptance-'));
+  const modelDirectory = newDirectory();
   writeSyntheticModel(modelDirectory, { vocabulary: VOCABULARY, contextLength: CONTEXT });
   writeByteTokenizer(modelDirectory, VOCABULARY);
   return modelDirectory;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, test } from 'vitest';
 import { forAllTests, later } from '../../support/for-tests.ts';
-import { starting } from '../../support/shared-starts.ts';
+import { starting } from '../../support/run/shared-starts.ts';
 import { ADMIN_KEY_SHA256 } from '../admin/admin-client.ts';
 import { type FakeOrigin, startFakeOrigin } from './fake-origin.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from './worker.ts';

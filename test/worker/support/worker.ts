@@ -12,8 +12,10 @@ export interface WorkerClient {
   readonly url: string;
   /** Sends a request with the development key. */
   request(path: string, init?: RequestInit): Promise<Response>;
-  /** Sends a POST of JSON with the development key. */
+  /** Sends a completion as JSON, or a text as it is, with the development key. */
   post(body: unknown, init?: RequestInit): Promise<Response>;
+  /** Sends a POST of JSON with the development key, unless the headers have another one. */
+  postTo(path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
 }
 
 /** The Worker in a real workerd, reached over HTTP. */
@@ -65,6 +67,12 @@ export function clientOf(url: string): WorkerClient {
       const text = typeof body === 'string' ? body : JSON.stringify(body);
       return request('/v1/completions', { method: 'POST', body: text, ...init, headers });
     },
+    postTo: (path, body, headers = {}) =>
+      request(path, {
+        method: 'POST',
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json', ...headers },
+      }),
   };
 }
 

@@ -1,12 +1,8 @@
 import * as fc from 'fast-check';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { RequestTimers } from '../../../worker/timers/request-timers.ts';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => {
-  vi.unstubAllGlobals();
-  vi.useRealTimers();
-});
 
 /** A wait that begins `pause` ms after the one before, and is lifted after `lasts`. */
 const anyWait = fc.record({

@@ -1,13 +1,9 @@
 import * as fc from 'fast-check';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { afterAlone } from '../../../worker/timers/request-timers.ts';
 import { SilenceTimer } from '../../../worker/timers/silence-timer.ts';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => {
-  vi.unstubAllGlobals();
-  vi.useRealTimers();
-});
 
 /** A wait that may last `allowed` ms and lasts `lasts`, then a pause before the next one. */
 const anyWait = fc.record({

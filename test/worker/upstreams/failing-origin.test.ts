@@ -5,7 +5,7 @@ import { KEY } from '../support/worker.ts';
 import { promptFor, upstreamsForTests } from './upstreams-for-tests.ts';
 
 const { origins, another } = upstreamsForTests();
-const worker = another({}, { entry: 'test/worker/support/standing-clock.ts' });
+const worker = another({}, { entry: 'test/worker/support/entries/standing-clock.ts' });
 
 /** Any time; the Worker's clock is fixed. */
 const START = Date.UTC(2100, 0, 31, 23, 30);

@@ -1,6 +1,5 @@
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { KEPT_CONNECTIONS } from '../../support/kept-connections.ts';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { serve } from '../../support/local-server.ts';
 
 /** An OpenAI-compatible completions server that does what a script says. */
 export interface FakeOpenAi {
@@ -36,7 +35,7 @@ export function answer({ stream }: Record<string, unknown>, response: ServerResp
 }
 
 export async function startFakeOpenAi(): Promise<FakeOpenAi> {
-  const server = createServer(KEPT_CONNECTIONS, async (request, response) => {
+  const { url, stop } = await serve(async (request, response) => {
     let text = '';
     for await (const part of request) text += part;
     const body = JSON.parse(text === '' ? '{}' : text) as Record<string, unknown>;
@@ -45,18 +44,13 @@ export async function startFakeOpenAi(): Promise<FakeOpenAi> {
     fake.headers.push(request.headers);
     fake.script(body, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const fake: FakeOpenAi = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    url: `${url}/v1`,
     script: answer,
     bodies: [],
     texts: [],
     headers: [],
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    stop,
   };
   return fake;
 }

@@ -55,7 +55,7 @@ test.each<[string, (urls: { theirs: string; own: string }) => object[], Record<s
   try {
     const statusOf = async (path: string, body: object, dialect: string) => {
       const headers = { 'content-type': 'application/json', 'x-dialect': dialect };
-      const response = await worker.request(path, { method: 'POST', headers, body: JSON.stringify(body) });
+      const response = await worker.postTo(path, body, headers);
       return [path, dialect, response.status, response.status === 200 || (await response.text())];
     };
     const gap = { input_prefix: 'a', input_suffix: 'b' };

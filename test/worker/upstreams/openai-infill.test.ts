@@ -16,11 +16,7 @@ const BODY = {
 };
 
 const infill = (fields: Readonly<Record<string, unknown>> = {}) =>
-  worker.request('/infill', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ ...BODY, ...fields }),
-  });
+  worker.postTo('/infill', { ...BODY, ...fields });
 
 describe('an infill for an OpenAI-compatible server', () => {
   test('is a completion with prompt and suffix, with other files first and the middle last', async () => {
@@ -66,11 +62,7 @@ describe('an infill for an OpenAI-compatible server', () => {
     expect(await (await infill({ model: 'local' })).json()).toMatchObject({
       error: { code: 400, param: 'input_suffix' },
     });
-    const chatOnly = await worker.request('/completion', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'chat-only', prompt: 'Hi' }),
-    });
+    const chatOnly = await worker.postTo('/completion', { model: 'chat-only', prompt: 'Hi' });
     expect(chatOnly.status).toBe(415);
     expect(openAi.bodies).toEqual([]);
   });

@@ -7,11 +7,7 @@ const { openAi, worker, another } = upstreamsForTests();
 type Body = Readonly<Record<string, unknown>>;
 
 const send = (fields: Body = {}): Promise<Response> =>
-  worker.request('/v1/score', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'foreign', prompt: 'a b ', continuations: ['cd', 'é'], ...fields }),
-  });
+  worker.postTo('/v1/score', { model: 'foreign', prompt: 'a b ', continuations: ['cd', 'é'], ...fields });
 const refusal = async (fields: Body = {}) => {
   const response = await send(fields);
   return [response.status, ((await response.json()) as { error: unknown }).error];
@@ -117,7 +113,7 @@ describe('415 unsupported_endpoint', () => {
     for (const route of ['/generative_scoring', '/v1/score']) {
       const body = { model: 'foreign', query: 'a', items: ['b', 'c'], label_token_ids: [1] };
       const headers = { 'content-type': 'application/json' };
-      const response = await worker.request(route, { method: 'POST', headers, body: JSON.stringify(body) });
+      const response = await worker.postTo(route, body, headers);
       expect([response.status, ((await response.json()) as { error: unknown }).error]).toMatchObject(refused);
     }
     expect(openAi.bodies).toEqual([]);

@@ -2,6 +2,18 @@ import { expect, test, vi } from 'vitest';
 import type { Fetch } from '../../../worker/upstreams/fetch-upstream.ts';
 import { OriginUpstream } from '../../../worker/upstreams/origin.ts';
 
+const originWith = (fetch: Fetch, acceptTimeoutMs = 60_000) =>
+  new OriginUpstream({
+    name: 'origin',
+    url: 'http://origin',
+    secret: 'secret',
+    models: null,
+    fetch,
+    acceptTimeoutMs,
+    now: Date.now,
+    validation: 'every',
+  });
+
 /** Rejects at once if the signal has aborted, as fetch does, as signing may outlast the timeout. */
 function onAbort(signal: AbortSignal | null | undefined, leave: (reason: unknown) => void): void {
   if (signal!.aborted) leave(signal!.reason);
@@ -28,16 +40,7 @@ test.each([
   { origin: 'stalls within its answer', fetch: stalling, ms: 20 },
   { origin: 'stalls within its answer', fetch: stalling, ms: 0 },
 ])('an origin that $origin fails after its timeout of $ms ms', async ({ fetch, ms }) => {
-  const origin = new OriginUpstream({
-    name: 'origin',
-    url: 'http://origin',
-    secret: 'secret',
-    models: null,
-    fetch,
-    acceptTimeoutMs: ms,
-    now: Date.now,
-    validation: 'every',
-  });
+  const origin = originWith(fetch, ms);
   const { signal } = new AbortController();
   await expect(origin.models(signal)).rejects.toMatchObject({ code: 'upstream_timeout' });
   await expect(origin.tokenizer.info('default', signal)).rejects.toMatchObject({ code: 'upstream_timeout' });
@@ -56,38 +59,19 @@ test('an origin whose answer is too long to hold in memory fails', async () => {
         },
       }),
     );
-  const origin = new OriginUpstream({
-    name: 'origin',
-    url: 'http://origin',
-    secret: 'secret',
-    models: null,
-    fetch: endless,
-    acceptTimeoutMs: 60_000,
-    now: Date.now,
-    validation: 'every',
-  });
   const asked = { model: 'tiny', tenantId: 'tenant', weight: 1, tokens: [1] };
-  const answer = origin.tokenizer.detokenize(asked, new AbortController().signal);
+  const answer = originWith(endless).tokenizer.detokenize(asked, new AbortController().signal);
   await expect(answer).rejects.toMatchObject({ code: 'upstream_error' });
   expect(sent).toBeLessThan(20);
 });
 
 test('an answer that breaks off is not reported as one of another version', async () => {
   const report = vi.spyOn(console, 'error').mockImplementation(() => {});
-  const originWith = (body: string) => {
+  const ask = (body: string) => {
     const headers = { 'content-length': String(body.length) };
-    return new OriginUpstream({
-      name: 'origin',
-      url: 'http://origin',
-      secret: 'secret',
-      models: null,
-      fetch: async () => new Response(body, { headers }),
-      acceptTimeoutMs: 60_000,
-      now: Date.now,
-      validation: 'every',
-    });
+    const origin = originWith(async () => new Response(body, { headers }));
+    return origin.models(new AbortController().signal);
   };
-  const ask = (body: string) => originWith(body).models(new AbortController().signal);
   await expect(ask('{"models":[')).rejects.toMatchObject({ code: 'upstream_error' });
   expect(report).not.toHaveBeenCalled();
   await expect(ask('{"models":1}')).rejects.toMatchObject({ code: 'upstream_error' });

@@ -16,11 +16,7 @@ describe('several origins', () => {
 
   test('an infill goes to the origin that was warmed with its files', async () => {
     const infill = (fields: Readonly<Record<string, unknown>>) =>
-      worker.request('/infill', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ model: MODEL.id, input_prefix: '', input_suffix: '', ...fields }),
-      });
+      worker.postTo('/infill', { model: MODEL.id, input_prefix: '', input_suffix: '', ...fields });
     for (let count = 0; count < 12; count += 1) {
       const before = origins.map(({ requests }) => requests.length);
       const input_extra = [{ text: `file ${count}` }, { text: 'another' }];

@@ -13,7 +13,7 @@ import { promptFor, upstreamsForTests } from './upstreams-for-tests.ts';
 
 const { origins, another } = upstreamsForTests();
 const log = new WorkerdLog(/"event":"protocol_mismatch"/);
-const worker = another({}, { log, entry: 'test/worker/support/standing-clock.ts' });
+const worker = another({}, { log, entry: 'test/worker/support/entries/standing-clock.ts' });
 
 /** The Worker's clock is fixed, so that an open breaker stays open; each test is a day later. */
 let day = 0;

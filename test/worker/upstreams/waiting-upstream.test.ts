@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { ndjsonLine } from '../../../shared/framing.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 import { afterAlone } from '../../../worker/timers/request-timers.ts';
@@ -11,7 +11,6 @@ import { request } from '../../support/generation-request.ts';
 import { ACCEPTED, DONE, TOKEN } from '../generation/short-generation.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }));
-afterEach(() => void vi.useRealTimers());
 
 /** A generation that an origin has accepted. */
 async function begun() {

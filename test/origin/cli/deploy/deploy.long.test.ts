@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable, Writable } from 'node:stream';
@@ -10,6 +10,7 @@ import { wranglerIn } from '../../../../origin/cli/deploy/wrangler.ts';
 import { hostSecret } from '../../../../origin/cli/start/host-secrets.ts';
 import { readEnvironment } from '../../../../origin/cli/worker-configuration.ts';
 import { Terminal } from '../../../../origin/terminal/terminal.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { workerForTests } from '../../../worker/support/worker-for-tests.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..');
@@ -53,7 +54,7 @@ interface Account {
 
 /** A checkout beside a stub of wrangler. @param change changes the configuration, whose addresses are set */
 function checkout(change: (text: string) => string = (unchanged) => unchanged) {
-  const directory = mkdtempSync(path.join(tmpdir(), 'deploy-'));
+  const directory = newDirectory();
   const file = (name: string) => path.join(directory, name);
   writeFileSync(file('wrangler.toml'), change(WRANGLER_TOML.replaceAll('example.com', 'example.net')));
   mkdirSync(file('bin'));
@@ -108,7 +109,7 @@ const MIGRATIONS = ['DB', 'USAGE_DB'].map((name) => `d1 migrations apply ${name}
 
 const REPLICATION = 'd1 info continuo-production --json';
 
-const SECRETS = mkdtempSync(path.join(tmpdir(), 'deploy-secrets-'));
+const SECRETS = newDirectory();
 
 /** The deployed Worker of all checkouts. */
 const { worker } = workerForTests({

@@ -1,8 +1,6 @@
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import {
@@ -12,6 +10,7 @@ import {
   checkStateDirectory,
   checkVariables,
 } from '../../../../origin/cli/doctor/machine.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 
 /** Starts a server. Returns its port. */
 async function serve(answer: RequestListener): Promise<number> {
@@ -72,7 +71,7 @@ test('a port of another program fails; a free one and one of Continuo are ok', a
 });
 
 test('a state directory below a file fails; one that does not exist yet is ok', () => {
-  const directory = mkdtempSync(path.join(tmpdir(), 'continuo-doctor-'));
+  const directory = newDirectory();
   expect(checkStateDirectory(path.join(directory, 'new', 'deep')).status).toBe('ok');
   expect(checkStateDirectory('/dev/null/state')).toMatchObject({
     status: 'fail',

@@ -1,10 +1,10 @@
-import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { checkModels } from '../../../../origin/cli/doctor/model.ts';
 import type { Machine } from '../../../../origin/model/device/device-choice.ts';
 import { bundledFolder } from '../../../../origin/model/ort/ort-library.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 
 /** A machine without CUDA libraries and without Vulkan devices. */
 const BARE: Machine = {
@@ -21,7 +21,7 @@ const BARE: Machine = {
 
 /** A machine on which every CUDA library loads; ONNX Runtime's own library plays the provider. */
 function equipped(): Machine {
-  const folder = mkdtempSync(path.join(tmpdir(), 'continuo-doctor-'));
+  const folder = newDirectory();
   for (const name of ['shared', 'cuda']) {
     symlinkSync(
       path.join(bundledFolder(), 'libonnxruntime.so.1'),
@@ -48,7 +48,7 @@ test('a missing model directory fails and is named, also in a models file', asyn
     text: expect.stringMatching(/^the model directory \/no\/model is missing/),
     advice: expect.stringContaining('continuo model pull'),
   });
-  const file = path.join(mkdtempSync(path.join(tmpdir(), 'continuo-doctor-')), 'models.json');
+  const file = path.join(newDirectory(), 'models.json');
   writeFileSync(file, JSON.stringify({ models: [{ name: 'a', directory: '/no/a' }] }));
   const [finding] = await checkModels({ CONTINUO_MODELS_FILE: file }, BARE, false);
   expect(finding).toMatchObject({ status: 'fail', name: 'Model a' });

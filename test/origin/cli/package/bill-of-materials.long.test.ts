@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { packageManifest } from '../../../../origin/cli/package/manifest.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { installedFolders } from '../../../support/production-packages.ts';
 
 const PARTS = ['tarball', 'origin', 'edge'] as const;
@@ -22,8 +22,7 @@ const namesIn = (bill: string): string[] =>
   );
 
 function checkLicences(bill: string) {
-  const folder = mkdtempSync(path.join(tmpdir(), 'continuo-bill-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = newDirectory();
   const file = path.join(folder, 'bill.json');
   writeFileSync(file, bill);
   return run('.ci/licences.js', file);

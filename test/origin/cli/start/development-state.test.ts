@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { developmentState } from '../../../../origin/cli/start/development-state.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 
 function temporaryDirectory(): string {
-  const directory = mkdtempSync(path.join(tmpdir(), 'continuo-state-'));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const directory = newDirectory();
   return directory;
 }
 

@@ -2,10 +2,10 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { hostSecret, hostSecrets } from '../../../../origin/cli/start/host-secrets.ts';
-import { emptyDirectory } from '../../hub/fetch/repository-files.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 
 test('secrets stay as they are, in files that only their owner reads', () => {
-  const directory = emptyDirectory();
+  const directory = newDirectory();
   const secrets = hostSecrets(directory);
   expect(hostSecrets(directory)).toEqual(secrets);
   expect(new Set(Object.values(secrets)).size).toBe(4);
@@ -15,7 +15,7 @@ test('secrets stay as they are, in files that only their owner reads', () => {
 });
 
 test('an empty file is no secret', () => {
-  const directory = emptyDirectory();
+  const directory = newDirectory();
   writeFileSync(path.join(directory, 'origin-secret'), '\n');
   expect(() => hostSecret(directory, 'ORIGIN_SECRET')).toThrow(/origin-secret is empty/);
 });

@@ -1,22 +1,18 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { untilReady } from '../../../../origin/cli/start/readiness.ts';
+import { serve } from '../../../support/local-server.ts';
 
 const LONG_MS = 3_600_000;
 const never = new AbortController().signal;
 
 /** A server that answers with these statuses in turn, and on with the last. */
 async function answering(...statuses: number[]): Promise<string> {
-  const server = createServer((_, response) => {
+  const { url, stop } = await serve((_, response) => {
     const status = statuses.length > 1 ? statuses.shift() : statuses[0];
     response.writeHead(status ?? 500).end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  onTestFinished(stop);
+  return `${url}/`;
 }
 
 test('waits for a server that is not ready yet', async () => {

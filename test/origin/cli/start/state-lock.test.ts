@@ -1,14 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { lockStateDirectory } from '../../../../origin/cli/start/state-lock.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 
 const MODULE = path.resolve(import.meta.dirname, '../../../../origin/cli/start/state-lock.ts');
-
-const temporaryDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-lock-'));
 
 /** Starts a process that holds the lock until it is killed. */
 async function holderOf(directory: string) {
@@ -26,7 +24,7 @@ async function holderOf(directory: string) {
 }
 
 test('a second start on a state directory names the process that holds it; a killed holder holds nothing', async () => {
-  const directory = path.join(temporaryDirectory(), 'new');
+  const directory = path.join(newDirectory(), 'new');
   const holder = await holderOf(directory);
   expect(() => lockStateDirectory(directory, '--state')).toThrow(
     `The state directory ${directory} is in use by process ${holder.pid}. Stop it, or set --state to another directory.`,
@@ -38,13 +36,13 @@ test('a second start on a state directory names the process that holds it; a kil
 });
 
 test('a released directory can be locked again', () => {
-  const directory = temporaryDirectory();
+  const directory = newDirectory();
   lockStateDirectory(directory, '--state')[Symbol.dispose]();
   lockStateDirectory(directory, '--state')[Symbol.dispose]();
 });
 
 test('a directory that cannot be created is one line that names the setting', () => {
-  const file = path.join(temporaryDirectory(), 'file');
+  const file = path.join(newDirectory(), 'file');
   writeFileSync(file, '');
   // Node's recursive mkdir never returns in /proc.
   for (const directory of [file, path.join(file, 'below'), '/proc/continuo'])
@@ -54,7 +52,7 @@ test('a directory that cannot be created is one line that names the setting', ()
 });
 
 test('a lock file that cannot be opened is named', () => {
-  const directory = temporaryDirectory();
+  const directory = newDirectory();
   const lock = path.join(directory, 'launcher.lock');
   mkdirSync(lock);
   expect(() => lockStateDirectory(directory, 'CONTINUO_STATE_DIR')).toThrow(`cannot lock ${lock}: `);

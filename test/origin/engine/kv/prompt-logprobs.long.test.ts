@@ -26,10 +26,7 @@ describe.each([
     model = syntheticEngine(options, { slots: 2, prefillChunk: CHUNK });
     ({ runner } = await openModel(model.data.model));
   });
-  afterAll(() => {
-    runner.dispose();
-    model.remove();
-  });
+  afterAll(() => runner.dispose());
 
   /** @param chunks that fit into the prefix store */
   const driver = (chunks: number) =>

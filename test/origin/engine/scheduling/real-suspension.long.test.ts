@@ -22,10 +22,7 @@ describe.each([
     model = syntheticEngine(options, { slots: 3, prefillChunk: 16 });
     ({ runner } = await openModel(model.data.model, (length) => kernel.allocate(length)));
   });
-  afterAll(() => {
-    runner.dispose();
-    model.remove();
-  });
+  afterAll(() => runner.dispose());
 
   const start = (prefixStoreBytes: number) =>
     new Driver(runner, {

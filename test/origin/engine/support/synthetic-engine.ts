@@ -1,16 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { EngineThreadData } from '../../../../origin/engine/thread/engine-thread.ts';
 import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../../origin/tokenizer/tokenizer.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
 
 export interface SyntheticEngine {
   readonly data: EngineThreadData;
   readonly vocabularySize: number;
-  remove(): void;
 }
 
 /** Writes a tiny random model with a tokenizer to a directory; returns an engine thread's data. */
@@ -18,7 +15,7 @@ export function syntheticEngine(
   options: Partial<SyntheticModel> = {},
   { slots = 4, prefillChunk = 16 }: { readonly slots?: number; readonly prefillChunk?: number } = {},
 ): SyntheticEngine {
-  const directory = mkdtempSync(join(tmpdir(), 'continuo-engine-'));
+  const directory = newDirectory();
   const { vocabulary } = writeSyntheticModel(directory, { vocabulary: 320, ...options });
   writeByteTokenizer(directory, vocabulary);
   const tokenizer = Tokenizer.of(textsOf(directory));
@@ -31,6 +28,5 @@ export function syntheticEngine(
   return {
     data,
     vocabularySize: vocabulary,
-    remove: () => rmSync(directory, { recursive: true, force: true }),
   };
 }

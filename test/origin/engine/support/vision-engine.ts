@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SubmittedImage, SubmittedPrompt } from '../../../../origin/engine/messages.ts';
 import { ImageFeatures } from '../../../../origin/engine/thread/image-features.ts';
@@ -9,6 +7,7 @@ import { openModel } from '../../../../origin/model/open/open-model.ts';
 import { Tokenizer } from '../../../../origin/tokenizer/tokenizer.ts';
 import { float64Llama } from '../../../support/float64-llama.ts';
 import { float64Encoder } from '../../../support/float64-vision.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import type { SyntheticModel } from '../../../support/synthetic/llama-graph.ts';
 import { EYE, IMAGE_TOKEN, writeVisionModel } from '../../../support/synthetic/vision-model.ts';
 import { Driver } from './engine-driver.ts';
@@ -42,7 +41,7 @@ export async function visionEngine(
   model: Partial<SyntheticModel> = {},
   { slots = 4, prefillChunk = 16 }: { readonly slots?: number; readonly prefillChunk?: number } = {},
 ) {
-  const directory = mkdtempSync(join(tmpdir(), 'continuo-vision-'));
+  const directory = newDirectory();
   writeVisionModel(directory, model);
   const { tokenBytes, eosIds } = Tokenizer.of(textsOf(directory));
   const opened = await openModel({ directory, slots, prefillChunk, threads: 1, kvLimitBytes: 2 ** 30 });
@@ -77,7 +76,6 @@ export async function visionEngine(
     close: () => {
       opened.runner.dispose();
       encoder.dispose();
-      rmSync(directory, { recursive: true, force: true });
     },
   };
 }

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../../origin/engine/messages.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import type { GenerationEvent } from '../../../../shared/generation.ts';
+import { runs } from '../../../support/random.ts';
 import type { SyntheticModel } from '../../../support/synthetic/llama-graph.ts';
 import { Driver } from '../support/engine-driver.ts';
 import { endless, shape } from '../support/long-requests.ts';
@@ -123,9 +124,9 @@ describe('requests with images', () => {
           if (start?.type === 'started' && start.cachedTokens > 0) reused++;
         }
       }),
-      { numRuns: 15 },
+      { numRuns: runs(15) },
     );
-    expect(reused).toBeGreaterThan(2);
+    expect(reused).toBeGreaterThanOrEqual(runs(3));
   });
 
   it('encode an image once and reuse its KV; with another image they share only the prefix before it', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { EngineEvent, Submission } from '../../../../origin/engine/messages.ts';
 import {
   EngineClient,
@@ -19,7 +19,6 @@ let model: SyntheticEngine;
 beforeAll(() => {
   model = syntheticEngine();
 });
-afterAll(() => model.remove());
 
 const request = (requestId: string, maxTokens: number, fields: Partial<Submission> = {}) =>
   submission({
@@ -258,9 +257,6 @@ it('a thread that hangs while it is stopped is ended', async () => {
 let now = 0;
 beforeEach(() => {
   now = 0;
-});
-afterEach(() => {
-  vi.useRealTimers();
 });
 
 /** Advances the injected clock together with the timers. */

@@ -1,17 +1,15 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { measureBatchInvariance } from '../../../../origin/hub/check/batch-invariance.ts';
 import type { DecodeBatch, ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { type OpenedModel, openModel } from '../../../../origin/model/open/open-model.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
 
 const PROMPT = Array.from({ length: 40 }, (_, index) => (index * 37) % 250);
 
 let opened: OpenedModel;
 beforeAll(async () => {
-  const directory = mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
+  const directory = newDirectory();
   writeSyntheticModel(directory);
   opened = await openModel({ directory, slots: 3, contextLength: 64, threads: 1, kvLimitBytes: 1e9 });
 });

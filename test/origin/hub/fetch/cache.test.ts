@@ -3,9 +3,9 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { repositoryPaths } from '../../../../origin/hub/fetch/cache.ts';
 import { forEachTest } from '../../../support/for-tests.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { COMMIT, gitDigest, sha256 } from './fake-hub.ts';
 import { FILES, NAME, PullFixture, WEIGHTS } from './pull-fixture.ts';
-import { emptyDirectory } from './repository-files.ts';
 
 const fixture = forEachTest(() => PullFixture.start());
 
@@ -79,7 +79,7 @@ describe('the cache after a pull', () => {
   test('replaces another tool’s symbolic link by a hard link, without a download', async () => {
     fixture.offer();
     const { directory } = await fixture.run();
-    const other = emptyDirectory();
+    const other = newDirectory();
     const blob = path.join(other, 'elsewhere');
     writeFileSync(blob, 'x');
     const { blobs, snapshots } = repositoryPaths(other, NAME);

@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readHubSettings } from '../../../../origin/hub/fetch/hub-settings.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 
 const HOME = '/home/someone';
 
@@ -59,7 +59,7 @@ test.each(['hf_one\nhf_two', 'hf_ quoted', '“hf_token”'])(
     expect(() => readHubSettings({ HF_TOKEN: token }, HOME)).toThrow(
       `HF_TOKEN is not a valid token: ${reason}`,
     );
-    const home = mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
+    const home = newDirectory();
     const file = path.join(home, 'token');
     writeFileSync(file, token);
     expect(() => readHubSettings({ HF_HOME: home }, HOME)).toThrow(`${file} is not a valid token: ${reason}`);
@@ -67,7 +67,7 @@ test.each(['hf_one\nhf_two', 'hf_ quoted', '“hf_token”'])(
 );
 
 test('reads the token from HF_TOKEN, else from the token file of Hugging Face’s tools', () => {
-  const home = mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
+  const home = newDirectory();
   mkdirSync(path.join(home, '.cache', 'huggingface'), { recursive: true });
   writeFileSync(path.join(home, '.cache', 'huggingface', 'token'), 'hf_file\n');
   expect(readHubSettings({}, home).token).toBe('hf_file');

@@ -5,8 +5,9 @@ import { repositoryPaths } from '../../../../origin/hub/fetch/cache.ts';
 import { HubClient } from '../../../../origin/hub/fetch/hub-client.ts';
 import { HubError } from '../../../../origin/hub/fetch/hub-error.ts';
 import { type PullRequest, pull } from '../../../../origin/hub/fetch/pull.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { FakeHub, type FakeRepository, sha256 } from './fake-hub.ts';
-import { communityFiles, emptyDirectory } from './repository-files.ts';
+import { communityFiles } from './repository-files.ts';
 
 export const NAME = 'tiny-org/tiny-model';
 export const WEIGHTS = 'onnx/model_q4f16.onnx_data';
@@ -19,7 +20,7 @@ interface ClientOptions {
 
 /** A fake hub and an empty cache to pull into. Records notes and retry delays. */
 export class PullFixture {
-  cache = emptyDirectory();
+  cache = newDirectory();
   readonly notes: string[] = [];
   /** Milliseconds. */
   readonly delays: number[] = [];

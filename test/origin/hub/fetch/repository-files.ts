@@ -1,10 +1,8 @@
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
-
-export const emptyDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
 
 /** Pseudorandom bytes, so that a shifted or repeated piece changes the checksum. */
 export function randomBytes(length: number, seed = 1): Buffer {
@@ -40,7 +38,7 @@ export function runnableFiles(
   quantization: SyntheticModel['quantization'] = 'none',
   file = 'model.onnx',
 ): Record<string, Buffer> {
-  const directory = emptyDirectory();
+  const directory = newDirectory();
   const place = { file, dataFile: `${path.basename(file)}_data` };
   const options = { vocabulary: 300, externalData: true, quantization };
   writeByteTokenizer(directory, writeSyntheticModel(directory, options, place).vocabulary);

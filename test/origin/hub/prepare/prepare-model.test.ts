@@ -22,8 +22,9 @@ import {
 import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { readProvenance } from '../../../../origin/model/config/provenance.ts';
 import { ElementType, readGraph } from '../../../../origin/model/onnx/onnx-graph.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { COMMIT, FakeHub, sha256 } from '../fetch/fake-hub.ts';
-import { emptyDirectory, runnableFiles } from '../fetch/repository-files.ts';
+import { runnableFiles } from '../fetch/repository-files.ts';
 import { shardedFiles, weightsDirectory, weightsFiles } from './weights-repository.ts';
 
 const NAME = 'tiny-org/tiny-model';
@@ -36,7 +37,7 @@ let memory: number;
 
 beforeEach(async () => {
   hub = await FakeHub.start();
-  root = emptyDirectory();
+  root = newDirectory();
   notes = [];
   memory = Number.POSITIVE_INFINITY;
   hub.repositories.set(NAME, { files: weightsFiles() });

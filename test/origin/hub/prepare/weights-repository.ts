@@ -1,12 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../../support/synthetic/byte-tokenizer.ts';
 import { safetensorsBytes, writeLlama } from '../../export/written-checkpoint.ts';
-import { emptyDirectory } from '../fetch/repository-files.ts';
 
 /** A directory with a random Llama as safetensors and its tokenizer. */
 export function weightsDirectory(): string {
-  const { directory } = writeLlama(emptyDirectory(), { vocabulary: 300 });
+  const { directory } = writeLlama(newDirectory(), { vocabulary: 300 });
   mkdirSync(directory, { recursive: true });
   writeByteTokenizer(directory, 300);
   return directory;
@@ -24,7 +24,7 @@ const filesIn = (directory: string): Record<string, Buffer> =>
 
 /** The files of a repository whose weights are two shards of these names. */
 export function shardedFiles(names: readonly [string, string]): Record<string, Buffer> {
-  const { directory, tensors } = writeLlama(emptyDirectory(), { vocabulary: 300 });
+  const { directory, tensors } = writeLlama(newDirectory(), { vocabulary: 300 });
   writeByteTokenizer(directory, 300);
   const { 'model.safetensors': _, ...others } = filesIn(directory);
   const all = Object.entries(tensors);

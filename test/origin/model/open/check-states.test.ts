@@ -1,28 +1,24 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ModelRunner, SlotStates } from '../../../../origin/model/model-runner.ts';
 import { requireSameStates } from '../../../../origin/model/open/check-states.ts';
 import { openModel } from '../../../../origin/model/open/open-model.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../../support/fake-cuda-driver.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { changedRunner, driverRunner } from '../../../tools/gpu/runners.ts';
 import { writeFamilyModel } from '../../engine/support/family-model.ts';
 import { modelOptions } from '../synthetic-runner.ts';
 
 /** Gated delta networks beside attention. The card is main memory. */
 describe.runIf(hasCompiler)('a card that is to compute states', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'continuo-states-'));
+  const folder = newDirectory();
   const directory = join(folder, 'model');
   let card: ModelRunner;
   beforeAll(async () => {
     await writeFamilyModel(directory, 'qwen3_5_text', 'fp32');
     card = driverRunner(directory, { slots: 4, prefillChunk: 512 }, buildFakeCudaDriver().file);
   });
-  afterAll(() => {
-    card.dispose();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => card.dispose());
 
   /** @returns whether the card's runner was disposed, and why it was refused */
   async function checked(changes: Partial<ModelRunner> = {}) {

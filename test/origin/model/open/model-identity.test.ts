@@ -1,14 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { modelIdentity } from '../../../../origin/model/open/model-identity.ts';
 import { openModel } from '../../../../origin/model/open/open-model.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
 
 function newModel(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'continuo-identity-'));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const directory = newDirectory();
   writeSyntheticModel(directory, { vocabulary: 320 });
   return directory;
 }

@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { openCudaDriver } from '../../../../origin/model/ort/cuda-driver.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 
 /**
  * A driver with two cards, numbered 40 and 41 inside, whose free memory can only be asked in their own
@@ -48,8 +48,7 @@ const hasDriver = (() => {
 it.runIf(hasCompiler)(
   'the driver tells its version, and the names, compute capabilities and free memory of the cards',
   () => {
-    const folder = mkdtempSync(join(tmpdir(), 'continuo-driver-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const folder = newDirectory();
     writeFileSync(join(folder, 'driver.c'), LIBRARY);
     const library = join(folder, 'libcuda.so.1');
     execFileSync('cc', ['-shared', '-fPIC', '-o', library, join(folder, 'driver.c')]);

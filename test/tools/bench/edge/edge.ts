@@ -189,7 +189,7 @@ const spread = (values: readonly number[]): Spread => [quantile(values, 0.5), qu
 
 /** Returns p50 and p99 of one client whose tenant's limiter is 100 ms away. */
 async function measureDistant(originUrl: string): Promise<Spread> {
-  const distant = await openWorker(originUrl, { entry: 'test/worker/support/distant-limiter.ts' });
+  const distant = await openWorker(originUrl, { entry: 'test/worker/support/entries/distant-limiter.ts' });
   const clients = await startClients(distant.way);
   try {
     return spread(await measure(clients, { name: 'distant', load: plain(1, 60, 0), rounds: 1 }));

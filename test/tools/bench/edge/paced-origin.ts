@@ -8,7 +8,7 @@ import { CAPABILITIES } from '../../../../shared/capabilities.ts';
 import { ndjsonLine } from '../../../../shared/framing.ts';
 import type { GenerationEvent, generationRequest } from '../../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../../shared/signing.ts';
-import { KEPT_CONNECTIONS } from '../../../support/kept-connections.ts';
+import { KEPT_CONNECTIONS } from '../../../support/local-server.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';
 
 /**

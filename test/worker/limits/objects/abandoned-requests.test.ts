@@ -13,7 +13,14 @@ const START = 1_000_000;
 function newRequests() {
   const sql = sqlStorage();
   const storage = new LimiterStorage(sql, new TenantLedger(sql), () => null);
-  return { storage, requests: new OpenRequests(storage, { of: () => null }) };
+  const requests = new OpenRequests(storage, { of: () => null });
+  /** The name of the request is that of its key. */
+  const reserve = (name: string, tokens = 1, tokensPerDay: number | null = null) => {
+    const limits = { tenantLimits: UNLIMITED, keyLimits: { ...UNLIMITED, tokensPerDay } };
+    const subjects = { tenantId: 't', keyId: name, requestId: name, ...limits };
+    requests.reserve({ ...subjects, model: 'm', price: null, money: 0, tokens, ttlMs: TTL }, START);
+  };
+  return { storage, requests, reserve };
 }
 const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
 const account = (ended: boolean) => ({
@@ -22,19 +29,10 @@ const account = (ended: boolean) => ({
 });
 
 test('what an origin has generated ahead of a limited reservation is not billed, and what was relayed is', () => {
-  const { requests } = newRequests();
+  const { requests, reserve } = newRequests();
   const billed = (tokens: number, tokensPerDay: number | null) => {
     const keyId = `k${tokens}${tokensPerDay}`;
-    const holder = {
-      tenantId: 't',
-      keyId,
-      tenantLimits: UNLIMITED,
-      keyLimits: { ...UNLIMITED, tokensPerDay },
-    };
-    requests.reserve(
-      { ...holder, requestId: keyId, model: 'm', price: null, money: 0, tokens, ttlMs: TTL },
-      START,
-    );
+    reserve(keyId, tokens, tokensPerDay);
     const relayed = { ...usage, completionTokens: 1 };
     requests.renew(keyId, { ttlMs: TTL, usage: relayed, upstream: 'origin' }, START);
     return recordAfter(requests.find(keyId)!, account(true), START).record.usage;
@@ -45,19 +43,10 @@ test('what an origin has generated ahead of a limited reservation is not billed,
 });
 
 test('a Worker that vanished before an upstream without accounts is billed for all that it may have relayed', () => {
-  const { requests } = newRequests();
+  const { requests, reserve } = newRequests();
   const billed = (upstream: string | null, tokensPerDay: number | null) => {
     const keyId = `k${upstream}${tokensPerDay}`;
-    const holder = {
-      tenantId: 't',
-      keyId,
-      tenantLimits: UNLIMITED,
-      keyLimits: { ...UNLIMITED, tokensPerDay },
-    };
-    requests.reserve(
-      { ...holder, requestId: keyId, model: 'm', price: null, money: 0, tokens: 20, ttlMs: TTL },
-      START,
-    );
+    reserve(keyId, 20, tokensPerDay);
     requests.renew(keyId, { ttlMs: TTL, usage, upstream }, START);
     const open = requests.find(keyId)!;
     return recordAfter(open, { account: null, complete: true }, START).record.usage.completionTokens;
@@ -69,12 +58,8 @@ test('a Worker that vanished before an upstream without accounts is billed for a
 });
 
 test('the bill of a Worker that was killed is final within two lifetimes of its reservation', () => {
-  const { storage, requests } = newRequests();
-  const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };
-  requests.reserve(
-    { ...holder, requestId: 'r', model: 'm', price: null, money: 0, tokens: 1, ttlMs: TTL },
-    START,
-  );
+  const { storage, requests, reserve } = newRequests();
+  reserve('r');
   // The Worker is killed right after a renewal.
   const killed = START + TTL / 3;
   requests.renew('r', { ttlMs: TTL, usage, upstream: 'origin' }, killed);
@@ -93,12 +78,8 @@ test('the bill of a Worker that was killed is final within two lifetimes of its 
 });
 
 test('an upstream that never says that a request has ended keeps it open only while it generates', () => {
-  const { storage, requests } = newRequests();
-  const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };
-  requests.reserve(
-    { ...holder, requestId: 'r', model: 'm', price: null, money: 0, tokens: 1, ttlMs: TTL },
-    START,
-  );
+  const { storage, requests, reserve } = newRequests();
+  reserve('r');
   requests.releaseDue(storage.open.nextDue());
   const stopsAt = START + 40 * TTL;
   for (let tokens = 100; ; tokens += 1) {
@@ -118,13 +99,9 @@ test('an upstream that never says that a request has ended keeps it open only wh
 });
 
 test('a reservation expires unless it is renewed, and gives its slot back once', () => {
-  const { storage, requests } = newRequests();
-  const holder = { tenantId: 't', keyId: 'k', tenantLimits: UNLIMITED, keyLimits: UNLIMITED };
-  requests.reserve(
-    { ...holder, requestId: 'r', model: 'm', price: null, money: 0, tokens: 1, ttlMs: TTL },
-    START,
-  );
-  const running = () => useOf(storage.counters, 'k', START).concurrency;
+  const { storage, requests, reserve } = newRequests();
+  reserve('r');
+  const running = () => useOf(storage.counters, 'r', START).concurrency;
   requests.renew('r', { ttlMs: TTL, usage, upstream: null }, START + 20_000);
   requests.releaseDue(START + TTL);
   expect([storage.open.nextDue(), running()]).toEqual([START + 20_000 + TTL, 1]);

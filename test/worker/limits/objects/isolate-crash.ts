@@ -35,7 +35,7 @@ export async function crashRepeatedly({ onTestFinished }: TestContext): Promise<
         MODELS_TTL_MS: '5000',
         RESERVATION_TTL_MS: String(reservationMs),
       },
-      options: { entry: 'test/worker/support/distant-limiter.ts', state },
+      options: { entry: 'test/worker/support/entries/distant-limiter.ts', state },
     });
   let worker = await start(BRIEF_MS);
   onTestFinished(async () => {

@@ -10,7 +10,7 @@ import { workerForTests } from '../../support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests(
   { ADMIN_KEY_SHA256, MODELS_TTL_MS: '5000' },
-  { entry: 'test/worker/support/distant-limiter.ts' },
+  { entry: 'test/worker/support/entries/distant-limiter.ts' },
 );
 
 /** Micro-units: 1 per prompt token, 3 per completion token. */

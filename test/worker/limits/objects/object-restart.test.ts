@@ -11,7 +11,7 @@ const log = new WorkerdLog(/ReadableStream received over RPC disconnected premat
 const { worker, origin } = workerForTests(
   // Longer than a test waits, so that no reservation expires.
   { ADMIN_KEY_SHA256, RESERVATION_TTL_MS: '600000' },
-  { entry: 'test/worker/support/restarting-objects.ts', log },
+  { entry: 'test/worker/support/entries/restarting-objects.ts', log },
 );
 
 const tell = async (kind: 'limiter' | 'answer' | 'stream', action: string, name: string) =>

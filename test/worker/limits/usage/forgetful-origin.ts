@@ -1,6 +1,4 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { KEPT_CONNECTIONS } from '../../../support/kept-connections.ts';
+import { serve } from '../../../support/local-server.ts';
 
 export interface ForgetfulOrigin {
   readonly bindings: Readonly<Record<string, string>>;
@@ -11,19 +9,17 @@ export interface ForgetfulOrigin {
 
 /** An origin that serves only usage accounts, empty unless a test sets them. So renewals are billed. */
 export async function startForgetfulOrigin(): Promise<ForgetfulOrigin> {
-  const server = createServer(KEPT_CONNECTIONS, async (_, response) => {
+  const { url, stop } = await serve(async (_, response) => {
     const answer = origin.answers.shift() ?? (async () => null);
     await answer().then(
       (account) => response.end(JSON.stringify(account)),
       () => response.destroy(),
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const origin: ForgetfulOrigin = {
     bindings: { ORIGIN_URL: url, ORIGIN_SECRET: 'not checked here, at least 32 bytes' },
     answers: [],
-    stop: () => new Promise((resolve) => server.close(() => resolve())),
+    stop,
   };
   return origin;
 }

@@ -1,8 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -11,7 +6,8 @@ import type { FinishReason, Usage } from '../../../../shared/generation.ts';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
 import type { usageAccount } from '../../../../shared/usage.ts';
 import type { SettlementRequest } from '../../../../worker/limits/quota/protocol.ts';
-import { KEPT_CONNECTIONS } from '../../../support/kept-connections.ts';
+import { serve } from '../../../support/local-server.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { randomFrom } from '../../../support/random.ts';
 import { type Database, migrate } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -57,14 +53,13 @@ async function pass(tenant: string): Promise<void> {
 
 beforeAll(async () => {
   accounts = await startAccounts();
-  state = mkdtempSync(path.join(tmpdir(), 'ledger-'));
+  state = newDirectory();
   await start();
   await migrate(db);
 });
 afterAll(async () => {
   await workerd?.dispose();
   await accounts?.stop();
-  rmSync(state, { recursive: true, force: true });
 });
 
 /** The origin's usage accounts. */
@@ -80,7 +75,7 @@ interface Accounts {
 async function startAccounts(): Promise<Accounts> {
   const known: Accounts['known'] = new Map();
   const asked: Accounts['asked'] = new Map();
-  const server = createServer(KEPT_CONNECTIONS, (request, response) => {
+  const { url, stop } = await serve((request, response) => {
     const name = new URL(request.url ?? '', 'http://origin').searchParams.get('account') ?? '';
     const answers = known.get(name) ?? [];
     asked.set(name, [...(asked.get(name) ?? []), now]);
@@ -88,9 +83,7 @@ async function startAccounts(): Promise<Accounts> {
     if (answer === 'away') response.destroy();
     else response.end(JSON.stringify(answer));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, known, asked, stop: () => new Promise((resolve) => server.close(() => resolve())) };
+  return { url, known, asked, stop };
 }
 
 const call = (method: Call['method'], ...args: readonly unknown[]): Promise<unknown> =>

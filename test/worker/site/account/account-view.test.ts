@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { waitFor } from '../../../support/wait-for.ts';
 import { OWN, openView, refusal } from './fake-account.ts';
 
@@ -22,7 +22,6 @@ test('the view shows whose key it is, and asks with the key of the page', async 
 
 test('a key that is refused while the view is open takes all that it has shown away', async () => {
   vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
   let isRevoked = false;
   const { page } = openView('#/account', OWN, () => (isRevoked ? EXPIRED() : undefined));
   await waitFor(() => expect(page.text()).toContain('Ink and Paper'));

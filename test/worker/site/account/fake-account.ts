@@ -1,7 +1,7 @@
 import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
 import { type ComponentChild, h } from 'preact';
-import { onTestFinished, vi } from 'vitest';
+import { vi } from 'vitest';
 import { AccountView } from '../../../../worker/site/account/account-view.tsx';
 import type { OwnKey } from '../../../../worker/site/account/api-objects.ts';
 import { type Session, SessionContext } from '../../../../worker/site/store/session.ts';
@@ -75,7 +75,6 @@ export function serve(reply: (request: SentRequest) => unknown): SentRequest[] {
     response.headers.set('date', new Date(SERVER_NOW).toUTCString());
     return response;
   });
-  onTestFinished(() => void vi.unstubAllGlobals());
   return sent;
 }
 

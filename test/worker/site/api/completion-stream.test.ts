@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { type StreamUpdate, streamCompletion } from '../../../../worker/site/api/completion-stream.ts';
 
 const CONNECTION = { key: 'sk-test', dialect: null };
@@ -25,10 +25,6 @@ async function collect(): Promise<StreamUpdate[]> {
   for await (const update of streamCompletion(CONNECTION, { prompt: 'a' }, signal)) updates.push(update);
   return updates;
 }
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 test('yields the tokens of each chunk with sorted alternatives, however the bytes are split', async () => {
   const logprobs = {

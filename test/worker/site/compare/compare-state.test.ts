@@ -1,6 +1,6 @@
 import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   type CompareState,
   compare,
@@ -10,10 +10,6 @@ import {
 import { Side } from '../../../../worker/site/compare/comparison.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import { CONNECTION, completion, serveCompletions } from '../support/fake-completions.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 test('each side is requested in its own dialect, and the retry of one leaves the other as it is', async () => {
   const error = { message: 'Busy.', type: 'server_error', param: null, code: 'server_is_overloaded' };

@@ -1,7 +1,7 @@
 import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
 import { h } from 'preact';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { CompareState } from '../../../../worker/site/compare/compare-state.ts';
 import { Side } from '../../../../worker/site/compare/comparison.ts';
 import { Completions } from '../../../../worker/site/compare/completions.tsx';
@@ -10,10 +10,6 @@ import { type Session, SessionContext } from '../../../../worker/site/store/sess
 import { waitFor } from '../../../support/wait-for.ts';
 import { rendered } from '../support/rendered.ts';
 import { choice } from '../tree/random-tree.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 /** The answers of both sides: the tokens of each sample. */
 function shown(...samples: readonly (readonly (readonly string[])[])[]) {

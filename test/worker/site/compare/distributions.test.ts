@@ -1,13 +1,9 @@
 import '../support/page-globals.ts';
 import { h } from 'preact';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { WholeChoice } from '../../../../worker/site/api/whole-choices.ts';
 import { Distributions } from '../../../../worker/site/compare/distributions.tsx';
 import { rendered } from '../support/rendered.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 const sample = (finishReason: string | null, ...logprobs: readonly number[]): WholeChoice => ({
   text: 'x'.repeat(logprobs.length),

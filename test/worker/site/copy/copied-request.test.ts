@@ -1,7 +1,7 @@
 import '../support/page-globals.ts';
 import { computed, signal } from '@preact/signals';
 import { h } from 'preact';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { CopyDialog } from '../../../../worker/site/copy/copy-dialog.tsx';
 import type { EditorContent, TextEditor } from '../../../../worker/site/editor/text-editor.ts';
 import { Generation } from '../../../../worker/site/playground/generation.ts';
@@ -20,10 +20,6 @@ import { rendered } from '../support/rendered.ts';
 
 const PROMPT = 'Once upon a time there was a "king"\nwho didn\'t say \\n';
 const KEY = 'sk-of-this-visitor';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 /** The parameters of the playground beside the dialog that copies its request. */
 function opened() {

@@ -1,10 +1,6 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Run, RunRecorder, repeatRun, verdictOf } from '../../../../worker/site/copy/run.ts';
 import { CONNECTION, completion, serveCompletions } from '../support/fake-completions.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 const run = (more: Partial<Run> = {}): Run => ({
   ...new RunRecorder({

@@ -1,7 +1,7 @@
 import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
 import { h } from 'preact';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { operationsOf } from '../../../../worker/site/docs/documents.ts';
 import { TryIt } from '../../../../worker/site/docs/operation/try-it.tsx';
 import { type Session, SessionContext } from '../../../../worker/site/store/session.ts';
@@ -12,10 +12,6 @@ import { publicDocument } from './public-document.ts';
 const ORIGIN = 'https://endpoint.test';
 const KEY = 'sk-of-this-visitor';
 const OPERATIONS = operationsOf(await publicDocument(), 'api');
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 /** The form of an operation, and the requests that it sends. */
 function opened(path: string, method: string, reply: (body: string) => Response = () => Response.json({})) {

@@ -1,11 +1,7 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { findGpu, openDevice } from '../../../../worker/site/local/thread/find-gpu.ts';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => {
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
-});
 
 const hung = () => new Promise<never>(() => {});
 

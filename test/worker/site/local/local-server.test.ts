@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { send } from '../../../../worker/site/api/client.ts';
 import { type Opening, openLocal } from '../../../../worker/site/local/local-server.ts';
 import type { FromThread, ToThread } from '../../../../worker/site/local/messages.ts';
@@ -26,10 +26,6 @@ class FakeThread extends EventTarget {
 beforeEach(() => {
   vi.useFakeTimers();
   vi.stubGlobal('Worker', FakeThread);
-});
-afterEach(() => {
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
 });
 
 /** Opens a model and asks it, and returns what became of both. */

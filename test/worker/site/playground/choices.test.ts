@@ -1,12 +1,8 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import '../support/page-globals.ts';
 import type { WholeChoice } from '../../../../worker/site/api/whole-choices.ts';
 import { ChoiceCollector, placedChoice, takenOf } from '../../../../worker/site/playground/choices.ts';
 import { choice } from '../tree/random-tree.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 const offered = (...texts: readonly string[]) => ({
   run: 'r',

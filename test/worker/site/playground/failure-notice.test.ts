@@ -1,7 +1,7 @@
 import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
 import { h } from 'preact';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { RequestFailure } from '../../../../worker/site/api/request-failure.ts';
 import { FailureNotice } from '../../../../worker/site/playground/failure-notice.tsx';
 import { type Session, SessionContext } from '../../../../worker/site/store/session.ts';
@@ -9,11 +9,6 @@ import { rendered } from '../support/rendered.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
 });
 
 function shown(failure: RequestFailure) {

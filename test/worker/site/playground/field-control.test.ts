@@ -1,15 +1,11 @@
 import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
 import { h } from 'preact';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { RequestField } from '../../../../worker/site/api/request-field.ts';
 import { FieldControl } from '../../../../worker/site/playground/field-control.tsx';
 import { waitFor } from '../../../support/wait-for.ts';
 import { rendered } from '../support/rendered.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 const TEMPERATURE = { kind: 'number', description: 'Heat.', minimum: 0, maximum: 2 } as RequestField;
 const LOGPROBS = { kind: 'integer', description: 'Alternatives.', minimum: 0, maximum: 5 } as RequestField;

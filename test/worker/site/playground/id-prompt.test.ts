@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   continueIds,
   idsOf,
@@ -9,10 +9,6 @@ import {
   textOfIds,
 } from '../../../../worker/site/playground/id-prompt.ts';
 import { CONNECTION, serveCompletions } from '../support/fake-completions.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 test.each([
   ['1, 2 3', [1, 2, 3]],

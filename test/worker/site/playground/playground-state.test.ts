@@ -1,6 +1,6 @@
 import '../support/page-globals.ts';
 import { computed, signal } from '@preact/signals';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import type { EditorContent, TextEditor } from '../../../../worker/site/editor/text-editor.ts';
 import { Generation } from '../../../../worker/site/playground/generation.ts';
 import { openIdPrompts } from '../../../../worker/site/playground/id-prompt.ts';
@@ -72,10 +72,6 @@ function opened(parameters: Record<string, unknown> = {}) {
 
 beforeEach(() => {
   vi.stubGlobal('document', { hidden: true });
-});
-
-afterEach(() => {
-  vi.unstubAllGlobals();
 });
 
 test('the echo of the end of a prompt tints that end, and the completion after it', async () => {

@@ -1,7 +1,7 @@
 import '../support/page-globals.ts';
 import { computed, signal } from '@preact/signals';
 import { h } from 'preact';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import type { EditorContent } from '../../../../worker/site/editor/text-editor.ts';
 import { Generation } from '../../../../worker/site/playground/generation.ts';
 import {
@@ -16,11 +16,6 @@ const PAUSE_MS = 600;
 
 beforeEach(() => {
   vi.useFakeTimers();
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
 });
 
 /** A page whose server counts one token per word, and whose model has a context of 100. */

@@ -1,12 +1,8 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { ScoreLine } from '../../../../worker/site/score/score-lines.ts';
 import { accuracyOf, bestOf, resultsCsv, resultsJsonl } from '../../../../worker/site/score/score-results.ts';
 import { ScoreRun, type Timing } from '../../../../worker/site/score/score-run.ts';
 import { CONNECTION, serveCompletions } from '../support/fake-completions.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 const lines = (count: number): readonly ScoreLine[] =>
   Array.from({ length: count }, (_, at) => ({

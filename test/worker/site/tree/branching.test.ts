@@ -1,6 +1,6 @@
 import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { placedTokens } from '../../../../worker/site/tokens/token-list.tsx';
 import { type BranchRequest, createBranching } from '../../../../worker/site/tree/branching.ts';
 import { newTree, nodeOf, ROOT, type Tree, textTo } from '../../../../worker/site/tree/tree.ts';
@@ -25,10 +25,6 @@ const texts = (tree: Tree) => nodeOf(tree, ROOT).children.map((id) => nodeOf(tre
 
 const three = () =>
   completion(...[' a', ' b', ' c'].map((text, index) => ({ index, text, finish_reason: 'length' })));
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 describe('a request for branches', () => {
   test('that is refused leaves the tree as it was, and its retry branches', async () => {

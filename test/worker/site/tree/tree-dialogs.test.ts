@@ -1,7 +1,7 @@
 import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
 import { h } from 'preact';
-import { afterEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Session, SessionContext } from '../../../../worker/site/store/session.ts';
 import { newTree, ROOT } from '../../../../worker/site/tree/tree.ts';
 import { TreeDialogs } from '../../../../worker/site/tree/tree-dialogs.tsx';
@@ -9,10 +9,6 @@ import { createEditor } from '../../../../worker/site/tree/tree-editor.ts';
 import type { TreeState } from '../../../../worker/site/tree/tree-state.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import { rendered } from '../support/rendered.ts';
-
-afterEach(() => {
-  vi.unstubAllGlobals();
-});
 
 test('the dialog of parameters changes what branches are asked for, and has no field that repeats the text', async () => {
   const session = { dialect: signal(null) } as unknown as Session;

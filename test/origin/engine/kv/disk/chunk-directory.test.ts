@@ -1,6 +1,5 @@
 import {
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -9,16 +8,15 @@ import {
   writeFileSync,
 } from 'node:fs';
 import fs from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChunkDirectory } from '../../../../../origin/engine/kv/disk/chunk-directory.ts';
+import { newDirectory } from '../../../../support/new-directory.ts';
 import { randomFrom, runs } from '../../../../support/random.ts';
 import { contentOf, contentsOf, FILE, nameOf, open } from './chunk-content.ts';
 import { faultyFileSystem as faulty } from './faulty-file-system.ts';
 
-const newDirectory = () => mkdtempSync(join(tmpdir(), 'continuo-chunks-'));
 const fileOf = (directory: string, name: string) => join(directory, `${name}.kv`);
 const bytesOf = (directory: string) =>
   readdirSync(directory).reduce((sum, file) => sum + statSync(join(directory, file)).size, 0);

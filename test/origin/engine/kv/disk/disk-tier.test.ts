@@ -1,6 +1,5 @@
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
@@ -9,6 +8,7 @@ import { DiskTier, type DiskTierOptions } from '../../../../../origin/engine/kv/
 import { PrefixStore } from '../../../../../origin/engine/kv/prefix-store.ts';
 import type { Submission } from '../../../../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../../../../origin/model/model-runner.ts';
+import { newDirectory } from '../../../../support/new-directory.ts';
 import { runs } from '../../../../support/random.ts';
 import { Driver, storeBytes } from '../../support/engine-driver.ts';
 import { CHUNK, longPrompt, shape } from '../../support/long-requests.ts';
@@ -18,8 +18,6 @@ import { faultyFileSystem } from './faulty-file-system.ts';
 
 /** More than any file of the scripted models has. */
 const FILE_BYTES = 2000;
-
-const newDirectory = () => mkdtempSync(join(tmpdir(), 'continuo-disk-'));
 
 function tier({ shape, kvBytes }: ModelRunner, directory: string, options: Partial<DiskTierOptions> = {}) {
   return new DiskTier({

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { newDirectory } from '../../../../support/new-directory.ts';
 import { randomFrom } from '../../../../support/random.ts';
 import { contentsOf, nameOf, open } from './chunk-content.ts';
 
@@ -12,7 +12,7 @@ const KILLS = 12;
 
 it('a process that is killed while it writes leaves right chunks only', async () => {
   const random = randomFrom(25);
-  const directory = mkdtempSync(join(tmpdir(), 'continuo-chunks-'));
+  const directory = newDirectory();
   const leftovers = () => readdirSync(directory).filter((file) => file.endsWith('.tmp'));
   // Left by a process that died while it wrote.
   writeFileSync(join(directory, `${nameOf(0, 0)}.kv.1.tmp`), 'partial');

@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -9,6 +8,7 @@ import type { EngineThreadData } from '../../../../../origin/engine/thread/engin
 import { textsOf } from '../../../../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../../../../origin/tokenizer/tokenizer.ts';
 import type { GenerationEvent } from '../../../../../shared/generation.ts';
+import { newDirectory } from '../../../../support/new-directory.ts';
 import { TEST_SEED } from '../../../../support/random.ts';
 import { writeFamilyModel } from '../../support/family-model.ts';
 import { submission } from '../../support/submissions.ts';
@@ -31,8 +31,6 @@ const data = (prefixStoreBytes: number, directory: string | null): EngineThreadD
   prefixStoreBytes,
   prefixDisk: directory === null ? null : { directory, limitBytes: 200 * MIB, secret: 'of the installation' },
 });
-
-const newDirectory = () => mkdtempSync(join(tmpdir(), 'continuo-restart-'));
 
 /** Starts an engine, sends all requests at once, waits for them and for the disk, and stops it. */
 async function run(options: EngineThreadData, requests: readonly Submission[]) {

@@ -5,6 +5,7 @@ import { openLibrary } from '../../../../../origin/model/ort/ort-library.ts';
 import { OrtSession } from '../../../../../origin/model/ort/ort-session.ts';
 import type { GraphRunner } from '../../../../../origin/model/runner/device/graph-runner.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../../../support/fake-cuda-driver.ts';
+import { runs } from '../../../../support/random.ts';
 import { writeSyntheticModel } from '../../../../support/synthetic/synthetic-model.ts';
 import { lateRunner } from '../../../../tools/gpu/runners.ts';
 import { temporaryDirectory } from '../../synthetic-runner.ts';
@@ -172,7 +173,7 @@ async function perform(
 }
 
 describe.runIf(hasCompiler)('runs that begin before the last tokens are read', () => {
-  it('give the tokens and the KV of runs in turn, whatever comes between', { timeout: 120_000 }, async () => {
+  it('give the tokens and the KV of runs in turn, whatever comes between', async () => {
     const { runner } = opened();
     expect([runner.aheadFault, runner.runsAhead]).toEqual([null, true]);
     const counts = { taken: 0, joined: 0 };
@@ -182,9 +183,10 @@ describe.runIf(hasCompiler)('runs that begin before the last tokens are read', (
       counts.joined += begun.joined;
       expect(begun.seen).toEqual((await perform(runner, all, begun.made)).seen);
     });
-    await fc.assert(property, { numRuns: 60, seed: 11 });
-    expect(counts.taken).toBeGreaterThan(300);
-    expect(counts.joined).toBeGreaterThan(100);
+    const numRuns = runs(60);
+    await fc.assert(property, { numRuns, seed: 11 });
+    expect(counts.taken).toBeGreaterThan(5 * numRuns);
+    expect(counts.joined).toBeGreaterThan(1.5 * numRuns);
   });
 
   it('end before KV changes or a prompt uses their memory, and keep all rows but those of changed slots', async () => {

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { waitFor } from '../../../../support/wait-for.ts';
 import { OWN, openView, SERVER_NOW } from '../fake-account.ts';
 
@@ -17,7 +17,6 @@ const BATCH = {
 
 test('a running batch shows its progress, is cancelled after a question, and ends with its files', async () => {
   vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
   let batch = BATCH;
   const { page, sent } = openView('#/account/batches', OWN, ({ path, method }) => {
     if (method === 'POST') batch = { ...BATCH, status: 'cancelled', output_file_id: 'file-1' };

@@ -4,10 +4,14 @@ export const TEST_LIMIT_MS = 60_000;
 /** Conditions end before their test, so that the report says what was waited for. */
 export const WAIT_LIMIT_MS = TEST_LIMIT_MS / 2;
 
-/** Files and folders whose tests may take longer, each for its reason. */
+/** Files and folders whose tests and hooks may take longer, each for its reason. */
 export const LONGER_MS: Readonly<Record<string, number>> = {
   // The processor compiles and computes the kernels of a graphics card.
   'test/e2e/site/run-here-webgpu.long.test.ts': 300_000,
+  // The first run of a device compiles its kernels.
+  'test/tools/gpu/': 600_000,
+  // Each workload is computed twice.
+  'test/origin/engine/runs-ahead.long.test.ts': 600_000,
   // The first test of a process waits for the start of the system and of a browser, too.
   'test/e2e/site/': 120_000,
   // They wait until processes have restarted after each of several kills, and until the ledger agrees.

@@ -1,7 +1,7 @@
-import type { Env } from '../../../worker/env/env.ts';
-import worker, { TenantLimiter as Limiter } from '../../../worker/index.ts';
-import { Table } from '../../../worker/limits/usage/object-tables.ts';
-import { ALL_SUMS, type Counters, DAY_MS, dayName } from '../../../worker/limits/usage/usage-sums.ts';
+import type { Env } from '../../../../worker/env/env.ts';
+import worker, { TenantLimiter as Limiter } from '../../../../worker/index.ts';
+import { Table } from '../../../../worker/limits/usage/object-tables.ts';
+import { ALL_SUMS, type Counters, DAY_MS, dayName } from '../../../../worker/limits/usage/usage-sums.ts';
 
 /** The Worker. POST /fill gives the tenant `bench` a year of usage: 100 keys, 4 models, 100 end users. */
 
@@ -40,4 +40,4 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-export { BatchRun, IdempotentAnswer, StreamTail } from '../../../worker/index.ts';
+export { BatchRun, IdempotentAnswer, StreamTail } from '../../../../worker/index.ts';

@@ -1,5 +1,5 @@
-import type { Env } from '../../../worker/env/env.ts';
-import worker from '../../../worker/index.ts';
+import type { Env } from '../../../../worker/env/env.ts';
+import worker from '../../../../worker/index.ts';
 import { turnClock } from './turned-clock.ts';
 
 /** The Worker with a clock that tests turn. */
@@ -10,4 +10,4 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-export { IdempotentAnswer, StreamTail, TenantLimiter } from '../../../worker/index.ts';
+export { IdempotentAnswer, StreamTail, TenantLimiter } from '../../../../worker/index.ts';

@@ -1,5 +1,5 @@
-import { BatchRun as Run } from '../../../worker/batches/objects/batch-run.ts';
-import type { Env } from '../../../worker/env/env.ts';
+import { BatchRun as Run } from '../../../../worker/batches/objects/batch-run.ts';
+import type { Env } from '../../../../worker/env/env.ts';
 
 /** A bucket that takes long for the first record of a batch. */
 const slow = (bucket: R2Bucket): R2Bucket =>
@@ -19,4 +19,4 @@ export class BatchRun extends Run {
   }
 }
 
-export { default, IdempotentAnswer, StreamTail, TenantLimiter } from '../../../worker/index.ts';
+export { default, IdempotentAnswer, StreamTail, TenantLimiter } from '../../../../worker/index.ts';

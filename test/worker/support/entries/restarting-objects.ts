@@ -1,10 +1,10 @@
-import type { Env } from '../../../worker/env/env.ts';
-import type { InnerRequestProps } from '../../../worker/env/replay-protocol.ts';
+import type { Env } from '../../../../worker/env/env.ts';
+import type { InnerRequestProps } from '../../../../worker/env/replay-protocol.ts';
 import worker, {
   IdempotentAnswer as Answer,
   TenantLimiter as Limiter,
   StreamTail as Tail,
-} from '../../../worker/index.ts';
+} from '../../../../worker/index.ts';
 
 export class TenantLimiter extends Limiter {
   /** Runs before the next call of `block`. */
@@ -148,4 +148,4 @@ export default {
   scheduled: worker.scheduled!,
 } satisfies ExportedHandler<Env>;
 
-export { BatchRun } from '../../../worker/index.ts';
+export { BatchRun } from '../../../../worker/index.ts';

@@ -1,5 +1,5 @@
-import type { Env } from '../../../worker/env/env.ts';
-import worker from '../../../worker/index.ts';
+import type { Env } from '../../../../worker/env/env.ts';
+import worker from '../../../../worker/index.ts';
 
 /** The Worker; GET /log returns the lines that it has logged so far. */
 const lines: unknown[] = [];
@@ -13,4 +13,4 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-export { IdempotentAnswer, StreamTail, TenantLimiter } from '../../../worker/index.ts';
+export { IdempotentAnswer, StreamTail, TenantLimiter } from '../../../../worker/index.ts';

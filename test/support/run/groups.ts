@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileOfPackage } from './source-graph.ts';
+import { fileOfPackage } from '../source-graph.ts';
 
 /**
  * Divides the test files into groups that can be run separately. A test is in `unit` if nothing that it
@@ -56,7 +56,9 @@ export function groupOf(file: string): Group {
   if (starter === undefined) return 'unit';
   const folder = Object.keys(FOLDERS).find((name) => file.startsWith(`${name}/`));
   if (folder === undefined)
-    throw new Error(`${file} reaches '${starter}', but its folder has no group in test/support/groups.ts`);
+    throw new Error(
+      `${file} reaches '${starter}', but its folder has no group in test/support/run/groups.ts`,
+    );
   return FOLDERS[folder]!;
 }
 

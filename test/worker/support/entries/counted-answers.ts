@@ -1,5 +1,5 @@
-import type { Env } from '../../../worker/env/env.ts';
-import worker from '../../../worker/index.ts';
+import type { Env } from '../../../../worker/env/env.ts';
+import worker from '../../../../worker/index.ts';
 
 /** The Worker with a data set that `GET /points` reads and empties. */
 let points: AnalyticsEngineDataPoint[] = [];
@@ -15,4 +15,4 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-export { BatchRun, IdempotentAnswer, StreamTail, TenantLimiter } from '../../../worker/index.ts';
+export { BatchRun, IdempotentAnswer, StreamTail, TenantLimiter } from '../../../../worker/index.ts';

@@ -1,5 +1,5 @@
 import type { Reporter, TestModule } from 'vitest/node';
-import { findChromium, NO_CHROMIUM } from './browser/chromium.ts';
+import { findChromium, NO_CHROMIUM } from '../browser/chromium.ts';
 
 /** Ends every run with a line `N passed, N failed, N skipped`, after why browser tests are skipped. */
 export class ClosingLine implements Reporter {

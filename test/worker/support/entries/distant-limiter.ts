@@ -1,5 +1,5 @@
-import type { Env } from '../../../worker/env/env.ts';
-import { isolateOf } from './isolates.ts';
+import type { Env } from '../../../../worker/env/env.ts';
+import { isolateOf } from '../isolates.ts';
 import { turnClock } from './turned-clock.ts';
 
 /**
@@ -39,4 +39,4 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-export { IdempotentAnswer, StreamTail, TenantLimiter } from '../../../worker/index.ts';
+export { IdempotentAnswer, StreamTail, TenantLimiter } from '../../../../worker/index.ts';
