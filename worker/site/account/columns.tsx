@@ -1,24 +1,9 @@
 import type { ComponentChildren } from 'preact';
-import type { Column, NamedRecord } from './data-table.tsx';
-import { count, dateText, momentText, relative } from './formats.ts';
+import type { Column, NamedRecord } from '../controls/data-table.tsx';
+import { dateText, momentText, relative } from './formats.ts';
 import type { ServerClock } from './server-clock.ts';
 
 /** Columns that several tables have. */
-
-/** @param show returns a value as people read it */
-export const numberColumn = <T,>(
-  title: string,
-  of: (row: T) => number | null,
-  show: (value: number) => string = count,
-): Column<T> => ({
-  title,
-  of,
-  show: (row) => {
-    const value = of(row);
-    return value === null ? null : show(value);
-  },
-  isNumber: true,
-});
 
 /** Texts that may be long, or run from right to left. */
 export const textColumn = <T,>(title: string, of: (row: T) => string): Column<T> => ({

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { Button } from '../controls/button.tsx';
+import { DataTable, PAGE_ROWS, type TableProps } from '../controls/data-table.tsx';
 import { askJson, useAccount } from './account.ts';
-import { DataTable, PAGE_ROWS, type TableProps } from './data-table.tsx';
 import { useResource } from './resource.ts';
 import { Empty, Loaded } from './states.tsx';
 
@@ -29,6 +29,7 @@ export function PagedTable<T extends { readonly id: string }, Page extends { rea
   nextOf,
   refreshMs = () => null,
   version = 0,
+  idOf = ({ id }) => id,
   empty: [title, text],
   ...table
 }: PagedTableProps<T, Page>) {
@@ -53,7 +54,7 @@ export function PagedTable<T extends { readonly id: string }, Page extends { rea
           {value.data.length === 0 ? (
             <Empty title={title}>{text}</Empty>
           ) : (
-            <DataTable {...table} rows={value.data} />
+            <DataTable {...table} idOf={idOf} rows={value.data} />
           )}
           {(after !== '' || nextOf(value) !== null) && (
             <div class="row pages">

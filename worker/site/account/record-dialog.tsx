@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import type { SendOptions } from '../api/client.ts';
 import { Button } from '../controls/button.tsx';
+import type { NamedRecord } from '../controls/data-table.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { useAccount } from './account.ts';
-import type { NamedRecord } from './data-table.tsx';
 import { ActionButton, Form } from './form/form.tsx';
 import type { FormPart, Texts } from './form/form-fields.ts';
 

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { Button } from '../controls/button.tsx';
-import { type Column, DataTable, type NamedRecord } from './data-table.tsx';
+import { type Column, DataTable, type NamedRecord } from '../controls/data-table.tsx';
 import { Field } from './form/fields.tsx';
 import { count } from './formats.ts';
 import { RecordDialog, type RecordKind, type Task } from './record-dialog.tsx';

@@ -2,7 +2,7 @@ import { Fragment } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
 import { ModelSelect } from '../controls/connection-selects.tsx';
-import { type VirtualColumn, VirtualTable } from '../controls/virtual-table.tsx';
+import { type Column, DataTable, numberColumn } from '../controls/data-table.tsx';
 import { FailureNotice } from '../playground/failure-notice.tsx';
 import { offeredModels } from '../store/session.ts';
 import { decimal, TINT_LEVELS } from '../tokens/probability.ts';
@@ -87,21 +87,21 @@ const levelOf = (nats: number): number => Math.min(TINT_LEVELS.length, Math.floo
 const tokensText = (tokens: AlignedSpan['left']): string =>
   tokens.length === 1 ? String(tokens[0]!.id ?? '1 token') : `${tokens.length} tokens`;
 
-const COLUMNS: readonly VirtualColumn<AlignedSpan>[] = [
+const COLUMNS: readonly Column<AlignedSpan>[] = [
   {
     title: 'Text',
-    width: 'auto',
+    of: ({ text }) => text,
     show: ({ text }) => (
       <code>
         <TokenName name={text} whiteSpace />
       </code>
     ),
   },
-  { title: 'Token of A', width: '96px', isNumber: true, show: ({ left }) => tokensText(left) },
-  { title: 'Token of B', width: '96px', isNumber: true, show: ({ right }) => tokensText(right) },
-  { title: 'Logprob A', width: '88px', isNumber: true, show: ({ leftLogprob }) => figure(leftLogprob) },
-  { title: 'Logprob B', width: '88px', isNumber: true, show: ({ rightLogprob }) => figure(rightLogprob) },
-  { title: 'B − A', width: '72px', isNumber: true, show: (span) => figure(gain(span)) },
+  { title: 'Token of A', of: ({ left }) => tokensText(left), isNumber: true },
+  { title: 'Token of B', of: ({ right }) => tokensText(right), isNumber: true },
+  numberColumn('Logprob A', ({ leftLogprob }) => leftLogprob, figure),
+  numberColumn('Logprob B', ({ rightLogprob }) => rightLogprob, figure),
+  numberColumn('B − A', gain, figure),
 ];
 
 /** The text with the differences as tints, their sums, and a list of all. */
@@ -132,7 +132,7 @@ function Differences({ spans }: { readonly spans: readonly AlignedSpan[] }) {
         Tinted from one bit of difference on, stronger with each bit. Underlined: less likely with B; without
         a line: more likely.
       </p>
-      <VirtualTable label="Differences" columns={COLUMNS} rows={spans} takesFocus={false} />
+      <DataTable caption="Differences" columns={COLUMNS} rows={spans} />
     </>
   );
 }

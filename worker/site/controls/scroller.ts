@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 /** Long lists, of which only the visible rows are rendered. */
 
 /** An element that scrolls, and its visible part in pixels. */
-export function useScroller(takesFocus = true) {
+export function useScroller() {
   const scroller = useRef<HTMLDivElement>(null);
   const view = useSignal({ top: 0, left: 0, width: 0, height: 0 });
   useLayoutEffect(() => {
@@ -18,7 +18,7 @@ export function useScroller(takesFocus = true) {
     element.addEventListener('scroll', measure, { passive: true });
     // The observer answers after the first paint, which would show few rows.
     measure();
-    if (takesFocus) element.focus({ preventScroll: true });
+    element.focus({ preventScroll: true });
     return () => observer.disconnect();
   }, []);
   return { scroller, view: view.value };

@@ -1,27 +1,43 @@
 import { useSignal } from '@preact/signals';
+import { type Column, DataTable, numberColumn } from '../controls/data-table.tsx';
 import { Segments } from '../controls/segments.tsx';
-import { type VirtualColumn, VirtualTable } from '../controls/virtual-table.tsx';
-import { accuracyOf, bestOf, type LineResult, MEASURES, type Measure, scoreBy } from './score-results.ts';
+import {
+  accuracyOf,
+  bestOf,
+  type ChoiceScore,
+  type LineResult,
+  MEASURES,
+  type Measure,
+  scoreBy,
+} from './score-results.ts';
 
 const figure = (value: number): string => value.toFixed(2).replace('-', '−');
 
 /** Choices of a line that its row shows; the details show all. */
 const MAX_SHOWN = 6;
 
-const columnsOf = (measure: Measure, show: (line: number) => void): readonly VirtualColumn<LineResult>[] => [
+const columnsOf = (measure: Measure, show: (line: number) => void): readonly Column<LineResult>[] => [
   {
     title: 'Line',
-    width: '72px',
-    isNumber: true,
+    of: ({ line: { number } }) => number,
     show: ({ line: { number } }) => (
-      <button type="button" class="line-button" onClick={() => show(number)}>
+      <button type="button" class="link" onClick={() => show(number)}>
         {number}
       </button>
     ),
+    isNumber: true,
   },
-  { title: 'Prompt', width: '28%', show: ({ line: { prompt } }) => <code>{prompt}</code> },
-  { title: 'Choices', width: 'auto', show: (result) => <RowChoices result={result} measure={measure} /> },
-  { title: 'Answer', width: '88px', show: (result) => answerOf(result, measure) },
+  {
+    title: 'Prompt',
+    of: ({ line: { prompt } }) => prompt,
+    show: ({ line: { prompt } }) => <code class="clipped">{prompt}</code>,
+  },
+  {
+    title: 'Choices',
+    of: ({ line: { choices } }) => choices.length,
+    show: (result) => <RowChoices result={result} measure={measure} />,
+  },
+  { title: 'Answer', of: (result) => answerOf(result, measure) },
 ];
 
 function RowChoices({ result, measure }: { readonly result: LineResult; readonly measure: Measure }) {
@@ -45,8 +61,8 @@ function RowChoices({ result, measure }: { readonly result: LineResult; readonly
   );
 }
 
-const answerOf = ({ line: { answer }, scores }: LineResult, measure: Measure): string => {
-  if (answer === null) return '–';
+const answerOf = ({ line: { answer }, scores }: LineResult, measure: Measure): string | null => {
+  if (answer === null) return null;
   if (scores === null) return String(answer);
   return bestOf(scores, measure) === answer ? `${answer} right` : `${answer} wrong`;
 };
@@ -67,11 +83,10 @@ export function ScoreTable({ results }: { readonly results: readonly LineResult[
         />
         <Accuracies results={results} />
       </div>
-      <VirtualTable
-        label="Scored lines"
+      <DataTable
+        caption="Scored lines"
         columns={columnsOf(measure.value, (line) => (chosen.value = line))}
         rows={results}
-        takesFocus={false}
       />
       {details && <LineDetails result={details} measure={measure.value} />}
     </>
@@ -92,49 +107,38 @@ function Accuracies({ results }: { readonly results: readonly LineResult[] }) {
   );
 }
 
+interface ChoiceRow {
+  readonly choice: string;
+  /** Undefined = the line has no scores yet. */
+  readonly score: ChoiceScore | undefined;
+  readonly marks: string;
+}
+
+const CHOICE_COLUMNS: readonly Column<ChoiceRow>[] = [
+  { title: 'Choice', of: ({ choice }) => choice, show: ({ choice }) => <code>{choice}</code> },
+  ...MEASURES.map(([measure, name]) =>
+    numberColumn<ChoiceRow>(name, ({ score }) => (score ? scoreBy(score, measure) : null), figure),
+  ),
+  numberColumn('Tokens', ({ score }) => score?.tokens ?? null),
+  numberColumn('Bytes', ({ score }) => score?.bytes ?? null),
+  { title: 'Mark', of: ({ marks }) => marks },
+];
+
 /** All choices of one line with all measures. */
 function LineDetails({ result, measure }: { readonly result: LineResult; readonly measure: Measure }) {
   const { line, scores } = result;
   const best = scores && bestOf(scores, measure);
+  const rows = line.choices.map((choice, index) => {
+    const marks = [index === best && '★ best', index === line.answer && 'answer'];
+    return { choice, score: scores?.[index], marks: marks.filter(Boolean).join(', ') };
+  });
   return (
-    <section class="score-details" aria-label={`Line ${line.number}`}>
+    <section class="stack" aria-label={`Line ${line.number}`}>
       <h2>Line {line.number}</h2>
       <pre>
         <code>{line.prompt}</code>
       </pre>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
-      <section class="score-frame" aria-label="Choices of the line" tabIndex={0}>
-        <table class="figures">
-          <thead>
-            <tr>
-              {['Choice', 'Sum', 'Per token', 'Per byte', 'Tokens', 'Bytes', ''].map((title) => (
-                <th key={title} scope="col">
-                  {title || <span class="visually-hidden">Mark</span>}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {line.choices.map((choice, index) => {
-              const score = scores?.[index];
-              const marks = [index === best && '★ best', index === line.answer && 'answer'];
-              return (
-                <tr key={index}>
-                  <td>
-                    <code>{choice}</code>
-                  </td>
-                  {MEASURES.map(([name]) => (
-                    <td key={name}>{score ? figure(scoreBy(score, name)) : '–'}</td>
-                  ))}
-                  <td>{score?.tokens ?? '–'}</td>
-                  <td>{score?.bytes ?? '–'}</td>
-                  <td>{marks.filter(Boolean).join(', ')}</td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </section>
+      <DataTable caption="Choices of the line" columns={CHOICE_COLUMNS} rows={rows} />
     </section>
   );
 }

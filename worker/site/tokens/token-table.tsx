@@ -1,40 +1,32 @@
 import { useMemo } from 'preact/hooks';
 import { hexBytes, tokenBytes } from '../api/token-bytes.ts';
 import { Button } from '../controls/button.tsx';
+import { type Column, DataTable, numberColumn } from '../controls/data-table.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { saveFile } from '../controls/save-file.ts';
-import { type VirtualColumn, VirtualTable } from '../controls/virtual-table.tsx';
 import type { PlacedTokens } from './placed-tokens.ts';
 import { decimal, percent } from './probability.ts';
 import { TokenName } from './token-name.tsx';
 import { type TokenRow, tokenRows, tokensCsv, tokensJson, withoutTokens } from './token-rows.ts';
 
-const COLUMNS: readonly VirtualColumn<TokenRow>[] = [
-  { title: 'Index', width: '64px', isNumber: true, show: ({ index }) => index },
-  { title: 'Id', width: '72px', isNumber: true, show: ({ token: { id } }) => id ?? '–' },
+const logprobOf = ({ token: { logprob } }: TokenRow) => logprob;
+
+const COLUMNS: readonly Column<TokenRow>[] = [
+  numberColumn('Index', ({ index }) => index),
+  numberColumn('Id', ({ token: { id } }) => id, String),
   {
     title: 'Text',
-    width: 'auto',
+    of: ({ token: { name } }) => name,
     show: ({ token: { name } }) => (
       <code>
         <TokenName name={name} whiteSpace />
       </code>
     ),
   },
-  { title: 'Bytes', width: '128px', show: ({ token: { name } }) => hexBytes(tokenBytes(name)) || '–' },
-  {
-    title: 'Logprob',
-    width: '80px',
-    isNumber: true,
-    show: ({ token: { logprob } }) => (logprob === null ? '–' : decimal(logprob, 3)),
-  },
-  {
-    title: 'Probability',
-    width: '104px',
-    isNumber: true,
-    show: ({ token: { logprob } }) => (logprob === null ? '–' : percent(logprob)),
-  },
-  { title: 'Rank', width: '56px', isNumber: true, show: ({ rank }) => rank ?? '–' },
+  { title: 'Bytes', of: ({ token: { name } }) => hexBytes(tokenBytes(name)) || null },
+  numberColumn('Logprob', logprobOf, (logprob) => decimal(logprob, 3)),
+  numberColumn('Probability', logprobOf, percent),
+  numberColumn('Rank', ({ rank }) => rank),
 ];
 
 export interface TokenTableProps {
@@ -57,7 +49,7 @@ export function TokenTable({ text, placed, onScore, onClose }: TokenTableProps) 
           {rows.length.toLocaleString('en')} tokens.
           {missing > 0 && ` ${missing.toLocaleString('en')} typed characters have no tokens yet.`}
         </p>
-        <VirtualTable label="Tokens" columns={COLUMNS} rows={rows} />
+        <DataTable caption="Tokens" columns={COLUMNS} rows={rows} />
         <div class="row">
           <Button
             text="Save CSV"

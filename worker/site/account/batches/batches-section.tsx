@@ -1,12 +1,12 @@
 import { useSignal } from '@preact/signals';
 import { Bar } from '../../controls/bar.tsx';
 import { Button } from '../../controls/button.tsx';
+import type { Column } from '../../controls/data-table.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { saveFile } from '../../controls/save-file.ts';
 import { useAccount } from '../account.ts';
 import type { BatchObject } from '../api-objects.ts';
 import { ageColumn } from '../columns.tsx';
-import type { Column } from '../data-table.tsx';
 import { ActionButton } from '../form/form.tsx';
 import { count } from '../formats.ts';
 import { PagedTable } from '../paged-table.tsx';

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals';
+import type { Column } from '../../controls/data-table.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { Pairs } from '../../controls/pairs.tsx';
 import { Switch } from '../../controls/switch.tsx';
 import { type Account, askJson, useAccount, useOwnKey } from '../account.ts';
 import type { KeyObject, MadeKey } from '../api-objects.ts';
 import { ageColumn, codeColumn, nameColumn } from '../columns.tsx';
-import type { Column } from '../data-table.tsx';
 import { Form } from '../form/form.tsx';
 import { dateText, dayOf, dayText, relative } from '../formats.ts';
 import type { Done } from '../record-dialog.tsx';

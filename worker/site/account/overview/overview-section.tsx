@@ -1,8 +1,8 @@
 import { Bar } from '../../controls/bar.tsx';
+import { type Column, DataTable } from '../../controls/data-table.tsx';
 import { Pairs } from '../../controls/pairs.tsx';
 import { useOwnKey } from '../account.ts';
 import type { LimitAlert, LimitHolder, OwnKey } from '../api-objects.ts';
-import { type Column, DataTable } from '../data-table.tsx';
 import {
   amount,
   clockText,

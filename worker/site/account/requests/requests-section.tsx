@@ -1,9 +1,9 @@
 import { type Signal, useSignal } from '@preact/signals';
+import { type Column, numberColumn } from '../../controls/data-table.tsx';
 import { Pairs } from '../../controls/pairs.tsx';
 import { askJson, useAccount } from '../account.ts';
 import type { RequestRecord } from '../api-objects.ts';
-import { numberColumn, timeColumn } from '../columns.tsx';
-import type { Column } from '../data-table.tsx';
+import { timeColumn } from '../columns.tsx';
 import { Form } from '../form/form.tsx';
 import type { FormField } from '../form/form-fields.ts';
 import { count, milliseconds, momentText, money } from '../formats.ts';

@@ -1,7 +1,6 @@
+import { type Column, DataTable, numberColumn } from '../../controls/data-table.tsx';
 import { useOwnKey } from '../account.ts';
 import type { UsageRow } from '../api-objects.ts';
-import { numberColumn } from '../columns.tsx';
-import { type Column, DataTable } from '../data-table.tsx';
 import { count, dayText, milliseconds, money } from '../formats.ts';
 import { Empty, Loaded } from '../states.tsx';
 import {
@@ -43,11 +42,11 @@ export function ByGroup({ filterBy, ...question }: ByGroupProps) {
                 The first {count(MAX_ROWS)} groups are shown. The CSV has all; the sums count all.
               </p>
             )}
-            <DataTable<UsageRow & { readonly id: string }>
+            <DataTable<UsageRow>
               key={loaded}
               caption={`Usage by ${loaded}`}
               columns={columnsOf(loaded, (value) => filterBy({ ...question.filter, [loaded]: value }))}
-              rows={data.map((row) => ({ ...row, id: row[loaded] ?? '' }))}
+              rows={data}
               sortedBy={loaded === 'day' ? 'Day' : 'Cost'}
               total={totalCells(total)}
             />

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals';
 import { useAccount } from '../../account/account.ts';
 import { codeColumn, textColumn, timeColumn } from '../../account/columns.tsx';
-import type { Column } from '../../account/data-table.tsx';
 import { Form } from '../../account/form/form.tsx';
 import type { FormField, Texts } from '../../account/form/form-fields.ts';
 import { DAY_S, dayOf, momentText } from '../../account/formats.ts';
 import { PagedTable } from '../../account/paged-table.tsx';
+import type { Column } from '../../controls/data-table.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { Pairs } from '../../controls/pairs.tsx';
 import { useRights } from '../rights.ts';

@@ -1,11 +1,11 @@
 import { askJson, useAccount } from '../../account/account.ts';
 import type { ModelActivity, UpstreamActivity } from '../../account/api-objects.ts';
-import { numberColumn, textColumn } from '../../account/columns.tsx';
-import { type Column, DataTable } from '../../account/data-table.tsx';
+import { textColumn } from '../../account/columns.tsx';
 import { clockText, count, milliseconds, minuteText } from '../../account/formats.ts';
 import { useResource } from '../../account/resource.ts';
 import { Empty, Loaded } from '../../account/states.tsx';
 import { UsageChart } from '../../account/usage/usage-chart.tsx';
+import { type Column, DataTable, numberColumn } from '../../controls/data-table.tsx';
 import { firstTokenMs, lastMinutes, rates } from './activity.ts';
 
 const READ_MS = 10_000;

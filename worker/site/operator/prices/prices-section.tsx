@@ -1,10 +1,10 @@
 import { useAccount } from '../../account/account.ts';
-import { numberColumn, textColumn } from '../../account/columns.tsx';
-import type { Column } from '../../account/data-table.tsx';
+import { textColumn } from '../../account/columns.tsx';
 import type { FormField } from '../../account/form/form-fields.ts';
 import { dateText, money } from '../../account/formats.ts';
 import { Records } from '../../account/records.tsx';
 import { useList } from '../../account/resource.ts';
+import { type Column, numberColumn } from '../../controls/data-table.tsx';
 import { useRights } from '../rights.ts';
 
 /** A price of a model from a time on, in micro-units per million tokens. */

@@ -1,13 +1,13 @@
 import { useSignal } from '@preact/signals';
 import { askAll, askJson, useAccount } from '../../account/account.ts';
 import type { TenantObject } from '../../account/api-objects.ts';
-import { codeColumn, numberColumn, textColumn } from '../../account/columns.tsx';
-import { type Column, DataTable } from '../../account/data-table.tsx';
+import { codeColumn, textColumn } from '../../account/columns.tsx';
 import { Form } from '../../account/form/form.tsx';
 import type { FormField } from '../../account/form/form-fields.ts';
 import { dateText, money } from '../../account/formats.ts';
 import { useResource } from '../../account/resource.ts';
 import { Empty, Loaded } from '../../account/states.tsx';
+import { type Column, DataTable, numberColumn } from '../../controls/data-table.tsx';
 import { Dialog } from '../../controls/dialog.tsx';
 import { Pairs } from '../../controls/pairs.tsx';
 import { useRights } from '../rights.ts';

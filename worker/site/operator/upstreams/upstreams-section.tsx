@@ -1,8 +1,8 @@
-import { nameColumn, numberColumn, textColumn } from '../../account/columns.tsx';
-import type { Column } from '../../account/data-table.tsx';
+import { nameColumn, textColumn } from '../../account/columns.tsx';
 import type { FormField } from '../../account/form/form-fields.ts';
 import { Records } from '../../account/records.tsx';
 import { useList } from '../../account/resource.ts';
+import { type Column, numberColumn } from '../../controls/data-table.tsx';
 import { useRights } from '../rights.ts';
 
 /** What the admin API says of an upstream. */

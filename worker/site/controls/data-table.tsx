@@ -1,6 +1,7 @@
+import './data-table.css';
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { Button } from '../controls/button.tsx';
+import { Button } from './button.tsx';
 
 export interface NamedRecord {
   readonly id: string;
@@ -21,8 +22,8 @@ export interface TableProps<T> {
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  /** Names a row. Default: its id. */
-  readonly idOf?: ((row: T) => string) | undefined;
+  /** Names a row. Absent = cells keep nothing, so that a place is enough. */
+  readonly idOf?: (row: T) => string;
   /** Title of the column that sorts at first, descending. Absent = the order of the rows. */
   readonly sortedBy?: string | undefined;
   /** Cells of a last row. */
@@ -31,6 +32,21 @@ export interface TableProps<T> {
 
 /** More rows are shown on further pages. */
 export const PAGE_ROWS = 50;
+
+/** @param show returns a value as people read it */
+export const numberColumn = <T,>(
+  title: string,
+  of: (row: T) => number | null,
+  show: (value: number) => string = (value) => value.toLocaleString('en'),
+): Column<T> => ({
+  title,
+  of,
+  show: (row) => {
+    const value = of(row);
+    return value === null ? null : show(value);
+  },
+  isNumber: true,
+});
 
 /** One for all: a comparison without it takes ten times as long. */
 const TEXTS = new Intl.Collator('en', { numeric: true });
@@ -50,8 +66,7 @@ function sortRows<T>(rows: readonly T[], column: Column<T> | undefined, isRising
 }
 
 /** A table whose columns sort, in pages. */
-export function DataTable<T extends { readonly id: string }>(props: TableProps<T>) {
-  const { caption, columns, rows, idOf = ({ id }) => id, sortedBy, total } = props;
+export function DataTable<T>({ caption, columns, rows, idOf, sortedBy, total }: TableProps<T>) {
   const sorting = useSignal<Sorting>(sortedBy === undefined ? null : { title: sortedBy, isRising: false });
   const chosenPage = useSignal(0);
   const { title, isRising } = sorting.value ?? { title: '', isRising: false };
@@ -88,8 +103,8 @@ export function DataTable<T extends { readonly id: string }>(props: TableProps<T
             </tr>
           </thead>
           <tbody>
-            {sorted.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS).map((row) => (
-              <tr key={idOf(row)}>
+            {sorted.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS).map((row, place) => (
+              <tr key={idOf?.(row) ?? place}>
                 {columns.map((column) => (
                   <td key={column.title} class={column.isNumber ? 'number' : ''}>
                     {column.show?.(row) ?? column.of(row) ?? '–'}
