@@ -35,6 +35,27 @@ test('a key that is refused while the view is open takes all that it has shown a
   await waitFor(() => expect(page.text()).toContain('Ink and Paper'));
 });
 
+test('a tab that sleeps for an hour asks nothing, and asks anew when it is seen again', async () => {
+  vi.useFakeTimers();
+  const seen = new EventTarget();
+  vi.stubGlobal('addEventListener', seen.addEventListener.bind(seen));
+  let isRevoked = false;
+  const { page, sent } = openView('#/account/requests', OWN, () => (isRevoked ? EXPIRED() : undefined));
+  await waitFor(() => expect(page.text()).toContain('No requests'));
+  const turn = (hidden: boolean) => {
+    Object.assign(document, { hidden });
+    seen.dispatchEvent(new Event('visibilitychange'));
+  };
+  turn(true);
+  const { length } = sent;
+  await vi.advanceTimersByTimeAsync(3_600_000);
+  expect(sent).toHaveLength(length);
+  isRevoked = true;
+  turn(false);
+  await waitFor(() => expect(page.text()).toContain('The server refuses this key'));
+  expect(page.text()).not.toContain('Ink and Paper');
+});
+
 test('a failure says why, and a retry shows the account', async () => {
   let fails = true;
   const { page } = openView('#/account', OWN, () =>

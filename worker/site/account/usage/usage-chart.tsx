@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import type { TargetedPointerEvent } from 'preact';
 
 interface UsageChartProps {
   /** What a column is, such as `Day`. */
@@ -43,6 +44,10 @@ export function UsageChart({ unit, labels, values, show }: UsageChartProps) {
   const choose = (next: number) => {
     chosen.value = Math.max(0, Math.min(last, next));
   };
+  const point = ({ currentTarget, clientX }: TargetedPointerEvent<HTMLDivElement>) => {
+    const { left, width } = currentTarget.getBoundingClientRect();
+    choose(Math.floor(((clientX - left) / width) * labels.length));
+  };
   return (
     <figure class="usage-chart figures">
       <figcaption>{shown}</figcaption>
@@ -62,10 +67,9 @@ export function UsageChart({ unit, labels, values, show }: UsageChartProps) {
             event.preventDefault();
             choose(step(at, last));
           }}
-          onPointerMove={(event) => {
-            const { left, width } = event.currentTarget.getBoundingClientRect();
-            choose(Math.floor(((event.clientX - left) / width) * labels.length));
-          }}
+          // A finger does not move before it is down.
+          onPointerDown={point}
+          onPointerMove={point}
         >
           <Columns values={values} most={most} chosen={at} />
         </div>
