@@ -9,7 +9,7 @@ import type { BoundTensor, HostMemory, Pointer, RunBinding } from '../ort/bound-
 
 export interface KvLayout {
   readonly slots: number;
-  /** Additional slots of memory that runs write into: one if past and present are separate tensors. */
+  /** Additional slots of memory that runs write into: one if the present is a new tensor. */
   readonly spareSlots: number;
   readonly contextLength: number;
   /** Bytes of one position of one slot: all layers, keys and values. */
@@ -74,7 +74,7 @@ export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0
 /** What a store needs of a decoder. */
 export type StoredKv = Pick<DecoderInterface, 'kv' | 'kvType'>;
 /** The sizes of a store. */
-export type StoreSizes = Omit<KvLayout, 'stateBytes' | 'totalBytes'>;
+export type StoreSizes = Pick<KvLayout, 'slots' | 'contextLength' | 'positionBytes'>;
 
 /** Bytes of one position of the keys, or values, of one layer. */
 const positionBytesOf = ({ heads, headSize }: KvTensor, decoder: StoredKv): number =>
@@ -161,7 +161,7 @@ export class KvCache extends KvStore {
     this.#api = api;
     this.#buffers = decoder.kv.map((tensor) => {
       const ofSlot = slotBytes(layout, tensor, decoder);
-      const bytes = api.allocate((layout.slots + layout.spareSlots) * ofSlot);
+      const bytes = api.allocate(layout.slots * ofSlot);
       return { tensor, bytes, address: api.addressOf(bytes), slotBytes: ofSlot };
     });
   }

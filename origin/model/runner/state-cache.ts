@@ -35,7 +35,7 @@ export class StateMemory {
       return { ...tensor, shared: [], heads: 1, headSize: sizeOfState(tensor) };
     });
     const positionBytes = bytesOfState(this.#tensors);
-    return this.#open({ kv, kvType: 'float32' }, { slots, spareSlots: 0, contextLength: 1, positionBytes });
+    return this.#open({ kv, kvType: 'float32' }, { slots, contextLength: 1, positionBytes });
   }
 
   protected store(place: StatePlace): KvStore {
