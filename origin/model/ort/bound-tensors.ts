@@ -37,7 +37,7 @@ export type BoundTensor = HostTensor | DeviceTensor;
 
 export type Elements = Float32Array<ArrayBuffer> | BigInt64Array<ArrayBuffer> | Int32Array<ArrayBuffer>;
 
-const elementTypeOf = (array: Elements): number => {
+export const elementTypeOf = (array: Elements): number => {
   if (array instanceof Float32Array) return ElementType.float32;
   return array instanceof Int32Array ? ElementType.int32 : ElementType.int64;
 };

@@ -1,9 +1,6 @@
-import type { DecodeBatch, PrefillChunk } from '../model-runner.ts';
+import type { DecodeBatch, PrefillChunk, SlotToken } from '../model-runner.ts';
 
-/**
- * The integer inputs of a run, in buffers that are reused between runs. Pure: no ONNX Runtime here. Each
- * buffer has its own ArrayBuffer, so its address never changes.
- */
+/** The integer inputs of a run, in memory that is reused between runs. Pure: no ONNX Runtime here. */
 
 /** A value that rarely changes keeps the choice of kernels the same. */
 export const LENGTH_BLOCK = 256;
@@ -18,7 +15,19 @@ export function allocateInt64(length: number): BigInt64Array<ArrayBuffer> {
   return new BigInt64Array(new ArrayBuffer(8 * Math.max(1, length)));
 }
 
-const allocateInt32 = (length: number) => new Int32Array(new ArrayBuffer(4 * length));
+/** A part of some memory, whose address never changes. */
+export interface MemoryPart {
+  readonly buffer: ArrayBuffer;
+  readonly byteOffset: number;
+}
+
+type Allocate = (bytes: number) => MemoryPart;
+
+const ofItsOwn: Allocate = (bytes) => ({ buffer: new ArrayBuffer(bytes), byteOffset: 0 });
+
+/** Returns the bytes that inputs allocate. */
+export const bytesOfInputs = (sequences: number, tokens: number, logits: number): number =>
+  8 * (2 * tokens + logits) + 4 * sequences;
 
 /** The inputs of a batch of sequences, with the same number of tokens each. */
 export class BatchInputs {
@@ -29,16 +38,21 @@ export class BatchInputs {
   /** [sequences]: the last position of each. */
   readonly lastPositions: Int32Array<ArrayBuffer>;
   /** []: at least as many positions as the longest sequence has. */
-  readonly totalLength = allocateInt32(1);
+  readonly totalLength = new Int32Array(new ArrayBuffer(4));
   /** Indices of the tokens whose logits are needed. */
   readonly logitsIndex: BigInt64Array<ArrayBuffer>;
 
   /** Allocates room for these numbers; `tokens` counts those of all sequences. */
-  constructor(sequences: number, tokens: number, logits: number) {
-    this.tokens = allocateInt64(tokens);
-    this.positions = allocateInt64(tokens);
-    this.lastPositions = allocateInt32(sequences);
-    this.logitsIndex = allocateInt64(logits);
+  constructor(sequences: number, tokens: number, logits: number, allocate = ofItsOwn) {
+    const longs = (length: number) => {
+      const { buffer, byteOffset } = allocate(8 * length);
+      return new BigInt64Array(buffer, byteOffset, length);
+    };
+    this.tokens = longs(tokens);
+    this.positions = longs(tokens);
+    this.logitsIndex = longs(logits);
+    const { buffer, byteOffset } = allocate(4 * sequences);
+    this.lastPositions = new Int32Array(buffer, byteOffset, sequences);
   }
 }
 
@@ -46,28 +60,30 @@ export class BatchInputs {
 export class DecodeInputs extends BatchInputs {
   readonly #contextLength: number;
 
-  constructor(slots: number, contextLength: number) {
-    super(slots, slots, slots);
+  constructor(slots: number, contextLength: number, allocate?: Allocate) {
+    super(slots, slots, slots, allocate);
     for (let row = 0; row < slots; row++) this.logitsIndex[row] = BigInt(row);
     this.#contextLength = contextLength;
   }
 
   fill({ rows, tokens, positions }: DecodeBatch): void {
-    for (let row = 0; row < rows; row++) {
-      const position = positions[row]!;
-      this.tokens[row] = BigInt(tokens[row]!);
-      this.positions[row] = BigInt(position);
-      this.lastPositions[row] = position;
-    }
+    for (let row = 0; row < rows; row++)
+      this.fillRow({ slot: row, token: tokens[row]!, position: positions[row]! });
     this.totalLength[0] = totalLengthOf(positions.subarray(0, rows), this.#contextLength);
+  }
+
+  fillRow({ slot, token, position }: SlotToken): void {
+    this.tokens[slot] = BigInt(token);
+    this.positions[slot] = BigInt(position);
+    this.lastPositions[slot] = position;
   }
 }
 
 /** One chunk of one prompt, or several whole prompts, each padded at its end to the longest. */
 export class PrefillInputs extends BatchInputs {
   /** @param tokens most tokens of a run, padding included */
-  constructor(slots: number, tokens: number) {
-    super(slots, tokens, tokens + 1);
+  constructor(slots: number, tokens: number, allocate?: Allocate) {
+    super(slots, tokens, tokens + 1, allocate);
   }
 
   /** Returns the dimensions of the run, and the number of logits that are needed. */

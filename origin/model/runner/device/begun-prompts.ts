@@ -1,17 +1,18 @@
-import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../config/decoder-names.ts';
+import { TOTAL_LENGTH } from '../../config/decoder-names.ts';
 import type { DecoderInterface } from '../../decoder/decoder-interface.ts';
 import type { BegunPrefill, PrefillChunk } from '../../model-runner.ts';
 import { ElementType } from '../../onnx/onnx-graph.ts';
-import { arrayTensor, type DeviceTensor, type Pointer } from '../../ort/bound-tensors.ts';
+import { arrayTensor, type Pointer } from '../../ort/bound-tensors.ts';
 import type { CudaCopies, HostMemory } from '../../ort/cuda-copies.ts';
 import type { TimedEvent } from '../../ort/cuda-stream.ts';
 import type { OrtBinding } from '../../ort/ort-binding.ts';
 import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
 import type { OrtSession } from '../../ort/ort-session.ts';
-import { PrefillInputs } from '../batch-inputs.ts';
+import { bytesOfInputs, PrefillInputs } from '../batch-inputs.ts';
 import type { KvLayout } from '../kv-cache.ts';
 import { MAX_PROMPT_LOGITS } from '../runner-options.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
+import { InputBlock } from './input-block.ts';
 
 interface BegunPromptsOptions {
   readonly session: OrtSession;
@@ -26,7 +27,6 @@ interface BegunPromptsOptions {
   readonly copies: CudaCopies;
 }
 
-const LONG = 8;
 const WORD = 4;
 
 /**
@@ -36,8 +36,7 @@ const WORD = 4;
 export class BegunPrompts {
   readonly #options: BegunPromptsOptions;
   readonly #inputs: PrefillInputs;
-  readonly #host: HostMemory;
-  readonly #device: Pointer;
+  readonly #block: InputBlock;
   readonly #logits: Pointer;
   readonly #hostLogits: HostMemory;
   readonly #started: TimedEvent;
@@ -48,10 +47,9 @@ export class BegunPrompts {
   constructor(options: BegunPromptsOptions) {
     const { decoder, layout, prefillChunk, memory, copies } = options;
     this.#options = options;
-    this.#inputs = new PrefillInputs(layout.slots, prefillChunk);
-    const bytes = this.#offsets.end;
-    this.#host = copies.hostMemory(bytes);
-    this.#device = memory.allocate(bytes);
+    const bytes = bytesOfInputs(layout.slots, prefillChunk, prefillChunk + 1);
+    this.#block = new InputBlock(memory, copies, bytes);
+    this.#inputs = new PrefillInputs(layout.slots, prefillChunk, this.#block.allocate);
     const logitBytes = WORD * MAX_PROMPT_LOGITS * decoder.vocabularySize;
     this.#logits = memory.allocate(logitBytes);
     this.#hostLogits = copies.hostMemory(logitBytes);
@@ -76,9 +74,7 @@ export class BegunPrompts {
     const binding = this.#bind(chunks);
     this.#binding = binding;
     this.#isRunning = true;
-    copies.begin((work) =>
-      work.copy(host(this.#host), device(this.#device, this.#host), this.#offsets.end, 1),
-    );
+    copies.begin((work) => this.#block.bring(work));
     this.#started.record();
     if (waits) session.run(binding);
     else session.begin(binding);
@@ -108,56 +104,22 @@ export class BegunPrompts {
     this.#binding = null;
   }
 
-  /** Where each input begins in the memory of all. */
-  get #offsets() {
-    const { layout, prefillChunk } = this.#options;
-    const positions = LONG * prefillChunk;
-    const index = positions + LONG * prefillChunk;
-    const lastPositions = index + LONG * MAX_PROMPT_LOGITS;
-    return { tokens: 0, positions, index, lastPositions, end: lastPositions + WORD * layout.slots };
-  }
-
   #bind(chunks: readonly PrefillChunk[]): OrtBinding {
-    const { session, decoder, logitsName, cache } = this.#options;
-    const { tokenInput, positionIds, vocabularySize } = decoder;
-    const { sequences, length, logits } = this.#fill(chunks);
-    const { tokens, positions, index, lastPositions } = this.#offsets;
-    const { int64, int32, float32 } = ElementType;
+    const { session, decoder, logitsName, cache, memory } = this.#options;
+    const dimensions = this.#inputs.fill(chunks);
+    const { sequences, logits } = dimensions;
     return session.bound((binding) => {
-      const input = (name: string, at: number, type: number, dimensions: readonly number[]) =>
-        binding.input(name, this.#tensor(this.#device + BigInt(at), type, dimensions));
-      input(tokenInput, tokens, int64, [sequences, length]);
-      if (positionIds !== null) input(positionIds, positions, int64, [sequences, length]);
-      input(LOGITS_INDEX, index, int64, [logits]);
-      input(LAST_POSITIONS, lastPositions, int32, [sequences]);
-      // In main memory.
+      this.#block.bind(binding, decoder, this.#inputs, dimensions);
       binding.input(TOTAL_LENGTH, arrayTensor(session.api, this.#inputs.totalLength, []));
-      binding.output(logitsName, this.#tensor(this.#logits, float32, [logits, vocabularySize]));
+      binding.output(logitsName, {
+        address: this.#logits,
+        elementType: ElementType.float32,
+        elementBytes: WORD,
+        dimensions: [logits, decoder.vocabularySize],
+        memory: memory.info,
+      });
       cache.bind(binding, chunks[0]!.slot, sequences);
     });
-  }
-
-  /** Writes the inputs to page-locked memory. */
-  #fill(chunks: readonly PrefillChunk[]) {
-    const filled = this.#inputs.fill(chunks);
-    const { tokens, positions, logitsIndex, lastPositions } = this.#inputs;
-    const { buffer, byteOffset } = this.#host.bytes;
-    const at = this.#offsets;
-    const count = filled.sequences * filled.length;
-    const longs = (start: number, values: BigInt64Array) =>
-      new BigInt64Array(buffer, byteOffset + start, values.length).set(values);
-    longs(at.tokens, tokens.subarray(0, count));
-    longs(at.positions, positions.subarray(0, count));
-    longs(at.index, logitsIndex.subarray(0, filled.logits));
-    new Int32Array(buffer, byteOffset + at.lastPositions, filled.sequences).set(
-      lastPositions.subarray(0, filled.sequences),
-    );
-    return filled;
-  }
-
-  #tensor(address: Pointer, elementType: number, dimensions: readonly number[]): DeviceTensor {
-    const elementBytes = elementType === ElementType.int64 ? LONG : WORD;
-    return { address, elementType, elementBytes, dimensions, memory: this.#options.memory.info };
   }
 }
 

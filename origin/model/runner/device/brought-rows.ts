@@ -3,7 +3,7 @@ import type { Pointer } from '../../ort/bound-tensors.ts';
 import type { CudaCopies } from '../../ort/cuda-copies.ts';
 import type { OrtDeviceMemory } from '../../ort/ort-device.ts';
 import type { SparseLogits } from '../../sparse-logits.ts';
-import type { DecodeInputs } from './decode-inputs.ts';
+import type { DeviceDecodeInputs } from './decode-inputs.ts';
 import { DeviceLogits, type DeviceLogitsOptions } from './device-logits.ts';
 
 /** The rows of a run whose logits are wanted, and which of them may be sparse. */
@@ -18,7 +18,7 @@ export type RowTransfer = 'whole' | 'sparse' | 'none';
 interface BroughtRowsOptions {
   readonly memory: OrtDeviceMemory;
   readonly copies: CudaCopies;
-  readonly inputs: DecodeInputs;
+  readonly inputs: DeviceDecodeInputs;
   /** The rows on the device. */
   readonly device: Pointer;
   /** Page-locked memory of at least all slots' logits. */
@@ -95,8 +95,9 @@ export class BroughtRows {
     const brought = this.of(asked);
     const first = BigInt(4 * asked.firstRow * logits.vocabularySize);
     if (transfer === 'whole') copies.toHost(device + first, brought);
-    const [coldness, whole] = [inputs.at('coldness'), inputs.at('whole')];
-    if (transfer === 'sparse') this.#sparse!.summarize(rows, { coldness, whole });
+    const { block } = inputs;
+    const settings = { coldness: block.at(inputs.coldness), whole: block.at(inputs.whole) };
+    if (transfer === 'sparse') this.#sparse!.summarize(rows, settings);
     this.#sparse?.draw();
     return brought;
   }

@@ -1,5 +1,5 @@
 import { LruMap } from '@continuo/shared/lru-map.ts';
-import { LAST_POSITIONS, LOGITS_INDEX, TOTAL_LENGTH } from '../../config/decoder-names.ts';
+import { TOTAL_LENGTH } from '../../config/decoder-names.ts';
 import type { DecoderInterface } from '../../decoder/decoder-interface.ts';
 import type { DecodeBatch, SlotToken, SparseRows } from '../../model-runner.ts';
 import { ElementType } from '../../onnx/onnx-graph.ts';
@@ -15,7 +15,7 @@ import { type AskedRows, BroughtRows } from './brought-rows.ts';
 import { aheadFault } from './check-ahead.ts';
 import { drawFault } from './check-draws.ts';
 import { sparseFault } from './check-sparse.ts';
-import { DecodeInputs } from './decode-inputs.ts';
+import { DeviceDecodeInputs } from './decode-inputs.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
 import type { DeviceLogits, DeviceLogitsOptions } from './device-logits.ts';
 import { EarlyRuns } from './early-runs.ts';
@@ -58,7 +58,7 @@ interface DecodeGraphsOptions {
  */
 export class DecodeGraphs {
   readonly #options: DecodeGraphsOptions;
-  readonly #inputs: DecodeInputs;
+  readonly #inputs: DeviceDecodeInputs;
   readonly #logits: Pointer;
   readonly #rows: BroughtRows;
   readonly #early: EarlyRuns;
@@ -72,7 +72,7 @@ export class DecodeGraphs {
     const { decoder, layout, memory, copies } = options;
     const { slots } = layout;
     this.#options = options;
-    this.#inputs = new DecodeInputs(memory, copies, slots);
+    this.#inputs = new DeviceDecodeInputs(memory, copies, slots, layout.contextLength);
     this.#logits = memory.allocate(4 * slots * decoder.vocabularySize);
     const bringBack = () => this.#early.repeat();
     const inputs = this.#inputs;
@@ -236,7 +236,7 @@ export class DecodeGraphs {
 
   /** Copies the inputs of a batch, and begins its run. */
   #begin(batch: DecodeBatch, run: () => void): void {
-    this.#inputs.write(batch);
+    this.#inputs.fill(batch);
     this.#inputs.copy();
     run();
   }
@@ -250,13 +250,10 @@ export class DecodeGraphs {
   /** Binds everything but the total length. */
   #bind(firstSlot: number, rows: number): OrtBinding {
     const { session, decoder, logitsName, cache, memory } = this.#options;
-    const { tokenInput, positionIds, vocabularySize } = decoder;
+    const { vocabularySize } = decoder;
     const inputs = this.#inputs;
     return session.bound((binding) => {
-      binding.input(tokenInput, inputs.tensor('tokens', [rows, 1]));
-      if (positionIds !== null) binding.input(positionIds, inputs.tensor('positions', [rows, 1]));
-      binding.input(LOGITS_INDEX, inputs.tensor('index', [rows]));
-      binding.input(LAST_POSITIONS, inputs.tensor('lastPositions', [rows]));
+      inputs.block.bind(binding, decoder, inputs, { sequences: rows, length: 1, logits: rows });
       const float32 = { elementType: ElementType.float32, elementBytes: 4, memory: memory.info };
       binding.output(logitsName, { ...float32, address: this.#logits, dimensions: [rows, vocabularySize] });
       cache.bind(binding, firstSlot, rows);

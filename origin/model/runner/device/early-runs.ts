@@ -4,12 +4,12 @@ import type { CudaEvent } from '../../ort/cuda-stream.ts';
 import type { KvLayout } from '../kv-cache.ts';
 import { BegunRun } from './begun-run.ts';
 import type { AskedRows } from './brought-rows.ts';
-import type { DecodeInputs } from './decode-inputs.ts';
+import type { DeviceDecodeInputs } from './decode-inputs.ts';
 import type { DeviceLogits } from './device-logits.ts';
 
 interface EarlyRunsOptions {
   readonly copies: CudaCopies;
-  readonly inputs: DecodeInputs;
+  readonly inputs: DeviceDecodeInputs;
   readonly layout: Pick<KvLayout, 'slots' | 'contextLength'>;
   /** Gives the card the graph of so many rows, with the inputs that are on the device. */
   readonly run: (rows: number, waits: boolean) => void;
@@ -89,19 +89,19 @@ export class EarlyRuns {
   continue(sparse: DeviceLogits, batch: DecodeBatch, { joining = [] }: AskedRows, taken: number): void {
     const { inputs, run, layout } = this.#options;
     this.#isBusy = true;
-    inputs.write(batch);
+    inputs.fill(batch);
     if (taken === 0) {
       inputs.copy();
       run(batch.rows, false);
     }
-    for (const row of joining) inputs.writeRow(row);
+    for (const row of joining) inputs.fillRow(row);
     const next = {
-      tokens: inputs.at('tokens'),
-      positions: inputs.at('positions'),
-      lastPositions: inputs.at('lastPositions'),
+      tokens: inputs.block.at(inputs.tokens),
+      positions: inputs.block.at(inputs.positions),
+      lastPositions: inputs.block.at(inputs.lastPositions),
       contextLength: layout.contextLength,
     };
-    sparse.beginDraws(next, (work) => inputs.bring(work));
+    sparse.beginDraws(next, (work) => inputs.block.bring(work));
     this.#drawn.record();
     run(batch.rows, false);
     this.#drawn.wait();
@@ -116,7 +116,7 @@ export class EarlyRuns {
     this.end();
     this.settle();
     const { inputs, run } = this.#options;
-    inputs.write(batch);
+    inputs.fill(batch);
     inputs.copy();
     run(batch.rows, true);
   }
