@@ -72,6 +72,8 @@ test('a tab keeps its files after a deployment, a reload brings the new ones, an
   await page.locator('.plot').nth(1).waitFor();
 
   await view(page, 'Tree').click();
+  // Compare has a prompt, too.
+  await page.getByRole('heading', { name: 'Tree', exact: true }).waitFor();
   await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
   await page.keyboard.press('Control+Enter');
   await page.getByRole('treeitem').nth(4).waitFor();
