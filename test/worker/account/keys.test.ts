@@ -5,23 +5,10 @@ import { limits, UNLIMITED } from '../../../shared/tenant.ts';
 import { checkGrant, checkHolds } from '../../../worker/account/grant.ts';
 import { type AnswerBody, admin, completion, tenantWithKey } from '../admin/admin-client.ts';
 import { sharedWorker } from '../support/worker-for-tests.ts';
+import { accountAt } from './account-client.ts';
 
 const { worker } = sharedWorker();
-
-async function call(key: string, method: string, path: string, body?: unknown) {
-  const response = await worker.request(`/v1${path}`, {
-    method,
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, body: (await response.json()) as AnswerBody };
-}
-
-interface Page {
-  readonly data: readonly { readonly id: string }[];
-  readonly has_more: boolean;
-  readonly next: string | null;
-}
+const call = accountAt(worker);
 
 /** A tenant with a key that manages keys. */
 const managed = (id: string, key: Readonly<Record<string, unknown>> = {}) =>
@@ -226,68 +213,6 @@ describe('own keys', () => {
       }),
     );
   });
-});
-
-describe('own usage', () => {
-  test('shows what the account used, of no other account, as JSON and CSV', async () => {
-    const { key, keyId } = await tenantWithKey(worker, 'own-usage');
-    const other = await tenantWithKey(worker, 'own-usage-other');
-    for (const one of [key, key, other.key]) expect((await completion(worker, one)).status).toBe(200);
-    await expect.poll(async () => (await call(key, 'GET', '/usage')).body.total.requests).toBe(2);
-    const { body } = await call(key, 'GET', '/usage?group_by=key');
-    expect(body.data).toMatchObject([{ key: keyId, requests: 2, completed: 2 }]);
-    const csv = await worker.request('/v1/usage?group_by=key&format=csv', {
-      headers: { authorization: `Bearer ${key}` },
-    });
-    expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8');
-    const [names, row, end] = (await csv.text()).split('\r\n').map((line) => line.split(','));
-    expect(Object.fromEntries(names!.map((name, i) => [name, row![i]]))).toMatchObject({
-      key: keyId,
-      requests: '2',
-    });
-    expect(end).toEqual(['']);
-    expect((await call(key, 'GET', '/usage?tenant=own-usage-other')).status).toBe(400);
-  });
-
-  test('is shown page by page, every row once, with the total of all pages', async () => {
-    const { key } = await tenantWithKey(worker, 'own-pages');
-    for (const user of ['a', 'b', 'c', 'd', 'e']) await completion(worker, key, { user });
-    const rows = 'group_by=model,user';
-    await expect.poll(async () => (await call(key, 'GET', `/usage?${rows}`)).body.total.requests).toBe(5);
-    const users = (body: AnswerBody) => body.data.map((row) => (row as unknown as { user: string }).user);
-    const all = users((await call(key, 'GET', `/usage?${rows}`)).body);
-    const seen: string[] = [];
-    for (let after: string | null = ''; after !== null; ) {
-      const query = `/usage?${rows}&limit=2&after=${encodeURIComponent(after)}`;
-      const body = (await call(key, 'GET', query)).body as AnswerBody & { next: string | null };
-      expect(body.total.requests).toBe(5);
-      expect(body.has_more).toBe(body.next !== null);
-      seen.push(...users(body));
-      after = body.next;
-    }
-    expect(seen).toEqual(all);
-    const pages: string[] = [];
-    let next: string | undefined = `/v1/usage?${rows}&limit=2&format=csv`;
-    while (next !== undefined) {
-      const page: Response = await worker.request(next, { headers: { authorization: `Bearer ${key}` } });
-      pages.push(...(await page.text()).split('\r\n').slice(1, -1));
-      [, next] = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '') ?? [];
-    }
-    expect(pages.map((row) => row.split(',')[2])).toEqual(all);
-    for (const after of ['x', '{}', '["a"]', '["a",1]', '["a","b","c"]'])
-      expect((await call(key, 'GET', `/usage?${rows}&after=${after}`)).body.error.param, after).toBe('after');
-    expect((await call(key, 'GET', '/usage?limit=0')).body.error.param).toBe('limit');
-  });
-
-  test('names the columns of a CSV without rows', async () => {
-    const { key } = await tenantWithKey(worker, 'own-empty');
-    const csv = await worker.request('/v1/usage?group_by=day,key&format=csv', {
-      headers: { authorization: `Bearer ${key}` },
-    });
-    expect(await csv.text()).toMatch(
-      /^object,day,key,requests,.*,cost_micros,mean_latency_ms,mean_first_token_ms\r\n$/,
-    );
-  });
 
   test('any key sees itself and the limits of its account, but no managing key’s secret', async () => {
     const { key, keyId } = await managed('own-key', { limits: { requests_per_minute: 5 } });
@@ -299,42 +224,6 @@ describe('own usage', () => {
       limits: { requests_per_minute: 5, tokens_per_minute: null },
       tenant: { id: 'own-key', limits: { tokens_per_minute: 50_000 } },
     });
-  });
-});
-
-describe('own requests', () => {
-  test('shows one request without its text, to its own account only', async () => {
-    const { key, keyId } = await tenantWithKey(worker, 'own-request');
-    const other = await tenantWithKey(worker, 'own-request-other');
-    const { headers } = await completion(worker, key, { prompt: 'a secret prompt', max_tokens: 5 });
-    const id = headers.get('x-request-id')!;
-    await expect.poll(async () => (await call(key, 'GET', `/requests/${id}`)).status).toBe(200);
-    const { body } = await call(key, 'GET', `/requests/${id}`);
-    expect(body).toMatchObject({
-      object: 'request',
-      id,
-      key: keyId,
-      model: 'org/tiny',
-      status: 'completed',
-      error_code: null,
-      completion_tokens: 5,
-      finish_reasons: ['length'],
-      created_at: expect.any(Number),
-    });
-    expect(JSON.stringify(body)).not.toContain('secret');
-    expect((await call(other.key, 'GET', `/requests/${id}`)).body.error.code).toBe('not_found');
-    expect((await call(key, 'GET', '/requests/none')).status).toBe(404);
-  });
-
-  test('shows the last of several requests that a client gave the same id', async () => {
-    const { key } = await tenantWithKey(worker, 'own-request-twice');
-    const name = `mine.with.dots${'x'.repeat(110)}`;
-    const headers = { authorization: `Bearer ${key}`, 'x-request-id': name };
-    for (const max_tokens of [2, 3])
-      await worker.post({ model: 'default', prompt: 'Hi', max_tokens }, { headers });
-    const tokens = async () =>
-      (await call(key, 'GET', `/requests/${name}`)).body as unknown as { completion_tokens: number };
-    await expect.poll(async () => (await tokens()).completion_tokens).toBe(3);
   });
 });
 
@@ -414,46 +303,5 @@ describe('keys', () => {
     });
     for (const ranges of [['10.0.0.0/7'], ['10.0.0.1', '192.0.2.0/24'], ['::/0']])
       expect((await make({ allowed_addresses: ranges })).error.param).toBe('allowed_addresses');
-  });
-});
-
-describe('own requests', () => {
-  test('are listed with the last one first, in pages, without those of other accounts', async () => {
-    const { key } = await tenantWithKey(worker, 'own-requests');
-    const { key: other } = await tenantWithKey(worker, 'own-requests-of-others');
-    const ids: (string | null)[] = [];
-    for (const model of ['default', 'default', 'default']) {
-      const { headers } = await completion(worker, key, { model, max_tokens: 2 });
-      ids.unshift(headers.get('x-request-id'));
-      // In order: requests that end together are one call of the object.
-      const list = () => call(key, 'GET', '/requests').then(({ body }) => body.data.length);
-      await expect.poll(list).toBe(ids.length);
-    }
-    await completion(worker, other, { max_tokens: 2 });
-    const page = async (query: string) => {
-      const { body } = await call(key, 'GET', `/requests${query}`);
-      const { data, has_more, next } = body as unknown as Page;
-      return { found: data.map(({ id }) => id), has_more, next };
-    };
-    expect(await page('')).toEqual({ found: ids, has_more: false, next: null });
-    const first = await page('?limit=2');
-    expect(first).toMatchObject({ found: ids.slice(0, 2), has_more: true });
-    expect(await page(`?limit=2&after=${first.next}`)).toEqual({
-      found: ids.slice(2),
-      has_more: false,
-      next: null,
-    });
-    const { body } = await call(key, 'GET', '/requests?limit=1');
-    expect(body.data[0]).toEqual((await call(key, 'GET', `/requests/${ids[0]}`)).body);
-  });
-
-  test.each([
-    ['?limit=0', 'limit'],
-    ['?after=x', 'after'],
-    ['?user=x', 'user'],
-  ])('a list with %s is refused by the name of the field', async (query, param) => {
-    const { key } = await tenantWithKey(worker, `own-requests-${param}`);
-    const { status, body } = await call(key, 'GET', `/requests${query}`);
-    expect([status, body.error.param]).toEqual([400, param]);
   });
 });
