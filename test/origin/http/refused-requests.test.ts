@@ -7,6 +7,13 @@ import { originForEachTest, RunningOrigin } from './running-origin.ts';
 
 const origin = originForEachTest();
 
+/** Sends bytes, and returns the first ones of the answer. */
+const answerTo = ({ url }: RunningOrigin, bytes: string) =>
+  new Promise<string>((resolve) => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1', () => socket.write(bytes));
+    socket.once('data', (data) => resolve(data.toString()));
+  });
+
 describe('refusals', () => {
   test.each([
     ['an unknown path', '/nothing', { body: {} }, 404, 'unknown_url'],
@@ -84,34 +91,18 @@ describe('refusals', () => {
     const impatient = await RunningOrigin.start({ timeouts });
     onTestFinished(() => impatient.stop());
     const signature = await impatient.signature('POST', '/generate', '{');
-    const answer = await new Promise<string>((resolve) => {
-      const socket = connect(Number(new URL(impatient.url).port), '127.0.0.1', () =>
-        socket.write(
-          `POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n${SIGNATURE_HEADER}: ${signature}\r\n\r\n{`,
-        ),
-      );
-      socket.once('data', (data) => resolve(data.toString()));
-    });
+    const head = `POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n${SIGNATURE_HEADER}: ${signature}\r\n\r\n`;
+    const answer = await answerTo(impatient, `${head}{`);
     expect(answer).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/);
   });
 
   test('malformed HTTP gets an error envelope', async () => {
-    const answer = await new Promise<string>((resolve) => {
-      const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () =>
-        socket.write('nonsense\r\n\r\n'),
-      );
-      socket.once('data', (data) => resolve(data.toString()));
-    });
+    const answer = await answerTo(origin, 'nonsense\r\n\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*"code":"invalid_value"/);
   });
 
   test('CONNECT gets a 400 in the error shape', async () => {
-    const answer = await new Promise<string>((resolve) => {
-      const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () =>
-        socket.write('CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n'),
-      );
-      socket.once('data', (data) => resolve(data.toString()));
-    });
+    const answer = await answerTo(origin, 'CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*"code":"invalid_value"/);
   });
 });
