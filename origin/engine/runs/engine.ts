@@ -274,7 +274,7 @@ export class Engine {
   }
 
   #flush(urgent: boolean, report?: StepReport): void {
-    this.#requests.flush(this.status, urgent, report);
+    this.#requests.flush(() => this.status, urgent, report);
   }
 }
 

@@ -143,6 +143,7 @@ export class ModelRuns {
    * that join it. Crowds of prompts come first.
    */
   #continues(sequences: readonly (Sequence | null)[], joining: number): boolean {
+    if (!this.#runner.runsAhead) return false;
     const { decoding, isCrowded } = this.#running;
     const count = (rows: readonly (Sequence | null)[]) => rows.filter((sequence) => sequence !== null).length;
     const goesOn = joining > 0 || sequences.some((sequence) => sequence !== null && sequence.remaining > 1);

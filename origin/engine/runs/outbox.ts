@@ -25,8 +25,9 @@ export class Outbox {
   }
 
   /** Returns the message to send now; null if it can wait. */
-  take(status: EngineStatus, urgent: boolean): EngineReport | null {
+  take(statusOf: () => EngineStatus, urgent: boolean): EngineReport | null {
     if (this.#events.size === 0 && !urgent && this.#reports.length < MAX_REPORTS) return null;
+    const status = statusOf();
     const message: EngineReport = { type: 'step', events: [...this.#events], reports: this.#reports, status };
     if (this.#events.size > 0) this.#events = new Map();
     this.#reports = [];

@@ -69,7 +69,7 @@ export class PrefillRuns {
     const mostRestored = MAX_COPIED_CHUNKS * this.#runner.shape.prefillChunk;
     let restored = 0;
     let computed = 0;
-    while (restored < mostRestored) {
+    while (restored < mostRestored && this.#running.prefills.length > 0) {
       const account = this.#shares.prompt(this.#running.work);
       const prefill = account === null ? null : this.#running.nextPrefill(account);
       if (prefill === null) return;

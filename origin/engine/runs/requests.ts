@@ -205,12 +205,12 @@ export class Requests {
    * Reports everything since the last report as one message.
    * @param urgent report even if there are no events
    */
-  flush(status: EngineStatus, urgent: boolean, report?: StepReport): void {
+  flush(statusOf: () => EngineStatus, urgent: boolean, report?: StepReport): void {
     const { maxEventsPerSecond = Number.POSITIVE_INFINITY } = this.#options;
     const affordableMs = (this.#parts.running.choices * 1000) / maxEventsPerSecond;
     this.#minEventIntervalMs = Math.min(MAX_EVENT_INTERVAL_MS, affordableMs);
     if (report !== undefined) this.#outbox.addReport(report);
-    const message = this.#outbox.take(status, urgent);
+    const message = this.#outbox.take(statusOf, urgent);
     if (message !== null) this.#options.report(message);
   }
 

@@ -47,18 +47,32 @@ export class RunningSet {
     return [...decoding, ...this.#prefills.flatMap(({ sequences }) => sequences)];
   }
 
+  /** Sequences of the set. Each step asks for it, so no list of them is made. */
+  get size(): number {
+    return this.#prefills.reduce((sum, { sequences }) => sum + sequences.length, this.#streams);
+  }
+
   /** Choices of the sequences; greedy choices share a sequence but have separate events. */
   get choices(): number {
-    return this.sequences.reduce((sum, { choices }) => sum + choices, 0);
+    let sum = 0;
+    for (const sequence of this.#decoding) sum += sequence?.queued.choices ?? 0;
+    for (const { sequences } of this.#prefills) for (const { choices } of sequences) sum += choices;
+    return sum;
+  }
+
+  get #streams(): number {
+    let streams = 0;
+    for (const sequence of this.#decoding) if (sequence !== null) streams++;
+    return streams;
   }
 
   get hasStreams(): boolean {
-    return this.#decoding.some((sequence) => sequence !== null);
+    return this.#streams > 0;
   }
 
   /** More prompts wait than sequences decode. */
   get isCrowded(): boolean {
-    return this.#prefills.length > this.#decoding.filter((sequence) => sequence !== null).length;
+    return this.#prefills.length > this.#streams;
   }
 
   inSlot(slot: number): Sequence | PromptPrefill | undefined {

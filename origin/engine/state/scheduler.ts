@@ -65,7 +65,7 @@ export class Scheduler {
   }
 
   get #running(): number {
-    return this.#holders.length;
+    return this.#options.running.size;
   }
 
   get #holders(): QueuedSequence[] {

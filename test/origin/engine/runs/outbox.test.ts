@@ -26,7 +26,7 @@ describe('the outbox', () => {
     outbox.add('b', event(0));
     outbox.add('a', event(1), event(2));
     outbox.addReport(report);
-    expect(outbox.take(STATUS, false)).toEqual({
+    expect(outbox.take(() => STATUS, false)).toEqual({
       type: 'step',
       events: [
         ['a', [event(0), event(1), event(2)]],
@@ -35,8 +35,13 @@ describe('the outbox', () => {
       reports: [report],
       status: STATUS,
     });
-    expect(outbox.take(STATUS, false)).toBeNull();
-    expect(outbox.take(STATUS, true)).toEqual({ type: 'step', events: [], reports: [], status: STATUS });
+    expect(outbox.take(() => STATUS, false)).toBeNull();
+    expect(outbox.take(() => STATUS, true)).toEqual({
+      type: 'step',
+      events: [],
+      reports: [],
+      status: STATUS,
+    });
   });
 
   it('collects the reports of steps without events until there are 32', () => {
@@ -44,7 +49,7 @@ describe('the outbox', () => {
     const sent: number[] = [];
     for (let step = 0; step < 100; step++) {
       outbox.addReport(report);
-      const message = outbox.take(STATUS, false);
+      const message = outbox.take(() => STATUS, false);
       if (message?.type === 'step') sent.push(message.reports.length);
     }
     expect(sent).toEqual([32, 32, 32]);

@@ -239,30 +239,48 @@ describe('a tenant above its share of the slots', () => {
     expectWhole(driver, attack, 8);
   });
 
-  it('has the KV of at most 32 chunks and two more sequences moved per step, and none of its tokens changed', async () => {
-    const runner = new ScriptedRunner(shape(8));
-    let moved = 0;
+  /** Eight sequences of a long prompt in all slots, and four short prompts of another tenant that wait. */
+  async function attacked(options: ScriptedOptions = {}) {
+    const runner = new ScriptedRunner(shape(8), options);
+    const moved = { positions: 0 };
     const { read } = runner.kvBytes;
     runner.kvBytes.read = (slot, start, end, bytes) => {
-      moved += end - start;
+      moved.positions += end - start;
       read(slot, start, end, bytes);
     };
     const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, 1000) });
     const long = { ...longPrompt('attack', 20 * CHUNK, 'greedy'), choices: 8, cachePrompt: false };
     const attack = { ...long, prompts: long.prompts.map((prompt) => ({ ...prompt, maxTokens: 60 })) };
     driver.submit(attack);
-    while (tokensSoFar(driver, 'attack') < 2 * 8) await driver.step();
-    const movedBy: number[] = [];
+    while (tokensSoFar(driver, 'attack') < 10 * 8) await driver.step();
     for (let index = 0; index < 4; index++)
       driver.submit({ ...endless(`quiet ${index}`, 12, 'quiet'), cachePrompt: false });
+    return { driver, attack, moved };
+  }
+
+  it('has the KV of at most 32 chunks and two more sequences moved per step, and none of its tokens changed', async () => {
+    const { driver, attack, moved } = await attacked();
+    const movedBy: number[] = [];
     for (const suspended of [2, 4, 4]) {
-      moved = 0;
+      moved.positions = 0;
       await driver.step();
-      movedBy.push(moved);
+      movedBy.push(moved.positions);
       expect(driver.engine.status.suspended).toBe(suspended);
     }
     expect(Math.max(...movedBy)).toBeLessThan(32 * CHUNK + 2 * (20 * CHUNK + 60));
     await driver.finish();
     expectWhole(driver, attack, 8);
+  });
+
+  it('has no more moved in a step of which a run fails', async () => {
+    let fails = false;
+    const { driver } = await attacked({
+      beforeRun: (kind) => {
+        if (fails && kind === 'prefill') throw new Error('broken');
+      },
+    });
+    fails = true;
+    await driver.step();
+    expect(driver.engine.status.suspended).toBe(2);
   });
 });
