@@ -60,7 +60,7 @@ export function aheadFault(sparse: SparseRows, graphs: Steps, first: DecodeBatch
 }
 
 /** What a prompt is compared with: a runner that computes it behind its decode runs. */
-interface PromptsAhead {
+interface AheadRunner {
   readonly shape: ModelShape;
   readonly sparse: SparseRows | null;
   decode(batch: DecodeBatch): Float32Array;
@@ -72,7 +72,7 @@ interface PromptsAhead {
  * waited for at once. Returns what differs, or null.
  */
 export function promptFault(
-  runner: PromptsAhead,
+  runner: AheadRunner,
   prompts: { begin(chunks: readonly PrefillChunk[], waits: boolean): BegunPrefill | null },
 ): string | null {
   const { slots, vocabularySize, contextLength, prefillChunk } = runner.shape;

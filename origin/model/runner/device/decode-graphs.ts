@@ -18,7 +18,7 @@ import { sparseFault } from './check-sparse.ts';
 import { DeviceDecodeInputs } from './decode-inputs.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
 import type { DeviceLogits, DeviceLogitsOptions } from './device-logits.ts';
-import { EarlyRuns } from './early-runs.ts';
+import { RunsAhead } from './runs-ahead.ts';
 
 /** Rows of the graphs. */
 const ROWS = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256];
@@ -51,7 +51,7 @@ interface DecodeGraphsOptions {
  * starts the kernels of a step with one call, and keeps the addresses of its capture. Other batches run
  * without a graph.
  *
- * If the card draws the tokens of all rows, it gets the next run before the host reads them (EarlyRuns).
+ * If the card draws the tokens of all rows, it gets the next run before the host reads them (RunsAhead).
  *
  * A graph writes to memory that is free between runs. So after a capture nothing may be allocated on the
  * device that outlives a run: what a binding copies there would be overwritten.
@@ -61,7 +61,7 @@ export class DecodeGraphs {
   readonly #inputs: DeviceDecodeInputs;
   readonly #logits: Pointer;
   readonly #rows: BroughtRows;
-  readonly #early: EarlyRuns;
+  readonly #ahead: RunsAhead;
   #aheadFault: string | null;
   /** Graphs by number of rows, ascending. */
   readonly #bindings = new Map<number, OrtBinding>();
@@ -74,11 +74,11 @@ export class DecodeGraphs {
     this.#options = options;
     this.#inputs = new DeviceDecodeInputs(memory, copies, slots, layout.contextLength);
     this.#logits = memory.allocate(4 * slots * decoder.vocabularySize);
-    const bringBack = () => this.#early.repeat();
+    const bringBack = () => this.#ahead.repeatLast();
     const inputs = this.#inputs;
     this.#rows = new BroughtRows({ ...options, inputs, device: this.#logits, bringBack });
     const run = (rows: number, waits: boolean) => this.#runGraph(rows, waits);
-    this.#early = new EarlyRuns({ copies, inputs, layout, run });
+    this.#ahead = new RunsAhead({ copies, inputs, layout, run });
     this.#aheadFault = options.sharesStream ? null : 'runs have a stream of their own';
     try {
       for (const rows of new Set([...ROWS.filter((rows) => rows < slots), slots])) {
@@ -115,22 +115,22 @@ export class DecodeGraphs {
 
   /** Whether the card computes a row in the run after the last one. */
   hasBegun(row: SlotToken): boolean {
-    return this.#early.has(row);
+    return this.#ahead.has(row);
   }
 
   /** Notes that work follows which changes the KV of these slots, and is not waited for. */
   addWork(slots: readonly number[]): void {
-    this.#early.addWork(slots);
+    this.#ahead.addWork(slots);
   }
 
   /** Waits for what the card computes. */
   settle(): void {
-    this.#early.settle();
+    this.#ahead.settle();
   }
 
   /** Waits for what the card computes, before the KV of a slot changes. */
   release(slot: number): void {
-    this.#early.release(slot);
+    this.#ahead.release(slot);
   }
 
   /** Returns the rows of the smallest graph of at least `rows` rows. */
@@ -166,11 +166,11 @@ export class DecodeGraphs {
    * @param asked the rows of which the logits are returned; absent = all
    */
   decode(batch: DecodeBatch, asked: AskedRows = { firstRow: 0, rows: batch.rows }): Float32Array {
-    const taken = this.#early.take(batch, asked);
+    const taken = this.#ahead.take(batch, asked);
     const transfer = this.#rows.begin(asked);
     if (transfer === 'none' && asked.continues && this.aheadFault === null) {
       const sparse = this.#rows.sparse!;
-      this.#early.continue(sparse, batch, asked, taken);
+      this.#ahead.begin(sparse, batch, asked, taken);
       sparse.bringUndrawn();
       return this.#rows.of(asked);
     }
@@ -187,7 +187,7 @@ export class DecodeGraphs {
   decodeOrdinary(batch: DecodeBatch): Float32Array {
     const { session, layout } = this.#options;
     const { firstSlot, rows, positions } = batch;
-    this.#early.end();
+    this.#ahead.forget();
     this.settle();
     const key = firstSlot * (layout.slots + 1) + rows;
     const binding = this.#ranges.get(key) ?? this.#bind(firstSlot, rows);

@@ -8,7 +8,6 @@ import { type KvLayout, kvLayout } from '../kv-cache.ts';
 import type { KvCopier } from '../kv-copier.ts';
 import { OrtRunner } from '../ort-runner.ts';
 import { inOrdinaryMemory, keptLogitRows, type RunnerOptions } from '../runner-options.ts';
-import { BegunPrompts } from './begun-prompts.ts';
 import { CudaKvCopier } from './cuda-kv-copier.ts';
 import { DecodeGraphs } from './decode-graphs.ts';
 import { DeviceKvCache } from './device-kv-cache.ts';
@@ -16,6 +15,7 @@ import { DeviceScores } from './device-scores.ts';
 import { DeviceStates } from './device-states.ts';
 import { GraphRunner } from './graph-runner.ts';
 import { OrtRowCopier } from './ort-row-copier.ts';
+import { PromptsAhead } from './prompts-ahead.ts';
 import { StagedRunner } from './staged-runner.ts';
 
 /** How a runner of a device binds and copies; tests choose other ways on the CPU. */
@@ -97,7 +97,7 @@ function graphRunner(
     const wholeRows = (length: number) => allocated.subarray(0, length);
     const prefiller = new OrtRunner(session.lend(release), { ...options, allocateLogits: wholeRows });
     const parts = { session, decoder, layout, cache, memory, copies, logitsName: options.logits };
-    const prompts = new BegunPrompts({ ...parts, prefillChunk });
+    const prompts = new PromptsAhead({ ...parts, prefillChunk });
     const graphs = new DecodeGraphs({ ...parts, logits, host, sharesStream });
     return new GraphRunner({ prefiller, graphs, prompts });
   } catch (error) {

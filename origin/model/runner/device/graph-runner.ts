@@ -14,21 +14,25 @@ import { faultKind } from '../../model-runner.ts';
 import { RunGuard } from '../../ort/run-guard.ts';
 import { IdleRows } from '../idle-rows.ts';
 import type { OrtRunner } from '../ort-runner.ts';
-import type { BegunPrompts } from './begun-prompts.ts';
 import { promptFault } from './check-ahead.ts';
 import type { DecodeGraphs } from './decode-graphs.ts';
+import type { PromptsAhead } from './prompts-ahead.ts';
 
 interface GraphParts {
   /** Runs prompts. Owns what the parts share. */
   readonly prefiller: OrtRunner;
   readonly graphs: DecodeGraphs;
   /** Runs prompts behind decode runs that have begun. */
-  readonly prompts: BegunPrompts;
+  readonly prompts: PromptsAhead;
 }
 
 /**
  * A ModelRunner that decodes by CUDA graphs. A graph has its own number of rows and begins at slot 0, so a
  * batch gets rows of idle slots. If these would be more than half, the batch runs without a graph.
+ *
+ * A step goes through DecodeInputs (tokens and positions to the card), DecodeGraphs (the run), BroughtRows
+ * (what the host needs of its logits), DeviceLogits (summaries of the rest) and DeviceDraws (tokens).
+ * RunsAhead and PromptsAhead give the card its next work before the host reads these tokens.
  */
 export class GraphRunner implements ModelRunner {
   readonly #parts: GraphParts;

@@ -10,6 +10,9 @@ const failure = (number: number, text: string) =>
 it.each([
   failure(700, 'an illegal memory access was encountered'),
   failure(719, 'unspecified launch failure'),
+  failure(46, 'CUDA-capable device(s) is/are busy or unavailable'),
+  failure(802, 'system not yet initialized'),
+  failure(809, 'MPS max connections reached'),
   failure(214, 'uncorrectable ECC error encountered'),
   failure(999, 'unknown error'),
   'CUDA error cudaErrorIllegalAddress:an illegal memory access was encountered',

@@ -6,7 +6,7 @@ import { OrtSession } from '../../../../../origin/model/ort/ort-session.ts';
 import type { GraphRunner } from '../../../../../origin/model/runner/device/graph-runner.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../../../support/fake-cuda-driver.ts';
 import { runs } from '../../../../support/random.ts';
-import { writeSyntheticModel } from '../../../../support/synthetic/synthetic-model.ts';
+import { type SyntheticModel, writeSyntheticModel } from '../../../../support/synthetic/synthetic-model.ts';
 import { lateRunner } from '../../../../tools/gpu/runners.ts';
 import { temporaryDirectory } from '../../synthetic-runner.ts';
 
@@ -22,9 +22,9 @@ const VOCABULARY = 300;
 let driverFile: string | null = null;
 
 /** A driver and a runner on it. */
-function opened(isOrdered = true) {
+function opened(isOrdered = true, numbers: Partial<SyntheticModel> = {}) {
   const directory = temporaryDirectory();
-  writeSyntheticModel(directory, { contextLength: CONTEXT, vocabulary: VOCABULARY });
+  writeSyntheticModel(directory, { contextLength: CONTEXT, vocabulary: VOCABULARY, ...numbers });
   driverFile ??= buildFakeCudaDriver().file;
   const file = driverFile;
   const library = openLibrary(file);
@@ -173,8 +173,11 @@ async function perform(
 }
 
 describe.runIf(hasCompiler)('runs that begin before the last tokens are read', () => {
-  it('give the tokens and the KV of runs in turn, whatever comes between', async () => {
-    const { runner } = opened();
+  it.each<readonly [string, Partial<SyntheticModel>]>([
+    ['as activations', {}],
+    ['in 8 bits', { kv: 'int8', kvScales: 'per-channel' }],
+  ])('give the tokens and the KV of runs in turn, whatever comes between: KV %s', async (_, numbers) => {
+    const { runner } = opened(true, numbers);
     expect([runner.aheadFault, runner.runsAhead]).toEqual([null, true]);
     const counts = { taken: 0, joined: 0 };
     const property = fc.asyncProperty(fc.array(operation, { minLength: 10, maxLength: 40 }), async (all) => {

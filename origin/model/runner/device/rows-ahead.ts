@@ -1,7 +1,7 @@
 import type { DecodeBatch, SlotToken } from '../../model-runner.ts';
 
-/** What the device computes that the host has not asked for: the run after the last one. */
-export class BegunRun {
+/** The rows of the run that the device has begun before the host asks for it: slots, tokens, positions. */
+export class RowsAhead {
   /** Of the graph, from slot 0 on; 0 = no run has begun. */
   #rows = 0;
   /** By slot; −1 = its row is of no sequence. */
@@ -21,23 +21,23 @@ export class BegunRun {
    * Notes a run after the tokens that were drawn in a batch.
    * @param joining rows that were idle in the batch
    */
-  begin(
+  set(
     { rows, positions }: Pick<DecodeBatch, 'rows' | 'positions'>,
     drawn: Iterable<readonly [row: number, id: number]>,
     joining: readonly SlotToken[],
   ): void {
     this.#rows = rows;
     this.#tokens.fill(-1);
-    for (const [row, id] of drawn) this.#note({ slot: row, token: id, position: positions[row]! + 1 });
-    for (const row of joining) this.#note(row);
+    for (const [row, id] of drawn) this.#add({ slot: row, token: id, position: positions[row]! + 1 });
+    for (const row of joining) this.#add(row);
   }
 
-  #note({ slot, token, position }: SlotToken): void {
+  #add({ slot, token, position }: SlotToken): void {
     this.#tokens[slot] = token;
     this.#positions[slot] = position;
   }
 
-  end(): void {
+  clear(): void {
     this.#rows = 0;
   }
 

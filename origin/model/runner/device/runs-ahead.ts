@@ -2,12 +2,12 @@ import type { DecodeBatch, SlotToken } from '../../model-runner.ts';
 import type { CudaCopies } from '../../ort/cuda-copies.ts';
 import type { CudaEvent } from '../../ort/cuda-stream.ts';
 import type { KvLayout } from '../kv-cache.ts';
-import { BegunRun } from './begun-run.ts';
 import type { AskedRows } from './brought-rows.ts';
 import type { DeviceDecodeInputs } from './decode-inputs.ts';
 import type { DeviceLogits } from './device-logits.ts';
+import { RowsAhead } from './rows-ahead.ts';
 
-interface EarlyRunsOptions {
+interface RunsAheadOptions {
   readonly copies: CudaCopies;
   readonly inputs: DeviceDecodeInputs;
   readonly layout: Pick<KvLayout, 'slots' | 'contextLength'>;
@@ -19,9 +19,9 @@ interface EarlyRunsOptions {
  * Decode runs that the card gets before the host reads the tokens of the last one. The host waits for an
  * event before such a run. What it writes or reads meanwhile, the run does not touch.
  */
-export class EarlyRuns {
-  readonly #options: EarlyRunsOptions;
-  readonly #begun: BegunRun;
+export class RunsAhead {
+  readonly #options: RunsAheadOptions;
+  readonly #rows: RowsAhead;
   /** Passes when tokens are drawn. */
   readonly #drawn: CudaEvent;
   /** The last run, if the next one overwrites its logits. */
@@ -29,15 +29,15 @@ export class EarlyRuns {
   /** The card may compute something that was not waited for. */
   #isBusy = false;
 
-  constructor(options: EarlyRunsOptions) {
+  constructor(options: RunsAheadOptions) {
     this.#options = options;
-    this.#begun = new BegunRun(options.layout.slots);
+    this.#rows = new RowsAhead(options.layout.slots);
     this.#drawn = options.copies.newEvent();
   }
 
   /** Whether the card computes a row in the run that has begun. */
   has(row: SlotToken): boolean {
-    return this.#begun.has(row);
+    return this.#rows.has(row);
   }
 
   /**
@@ -45,7 +45,7 @@ export class EarlyRuns {
    */
   addWork(slots: readonly number[]): void {
     this.#isBusy = true;
-    for (const slot of slots) this.#begun.forget(slot);
+    for (const slot of slots) this.#rows.forget(slot);
   }
 
   /** Waits for what the card computes. */
@@ -58,7 +58,7 @@ export class EarlyRuns {
   /** Waits for what the card computes, before the KV of a slot changes. The slot's row is lost. */
   release(slot: number): void {
     this.settle();
-    this.#begun.forget(slot);
+    this.#rows.forget(slot);
   }
 
   /**
@@ -70,15 +70,15 @@ export class EarlyRuns {
     const hasAll = asked.every(
       (slot, index) => idle?.[index] || this.has({ slot, token: tokens[slot]!, position: positions[slot]! }),
     );
-    const taken = hasAll ? this.#begun.rows : 0;
-    this.end();
+    const taken = hasAll ? this.#rows.rows : 0;
+    this.forget();
     if (taken === 0) this.settle();
     return taken;
   }
 
   /** Forgets the run that has begun, and the one before it. */
-  end(): void {
-    this.#begun.end();
+  forget(): void {
+    this.#rows.clear();
     this.#overwritten = null;
   }
 
@@ -86,7 +86,7 @@ export class EarlyRuns {
    * Begins the draws of a batch and the run after it, then waits for the draws.
    * @param taken as `take` returned
    */
-  continue(sparse: DeviceLogits, batch: DecodeBatch, { joining = [] }: AskedRows, taken: number): void {
+  begin(sparse: DeviceLogits, batch: DecodeBatch, { joining = [] }: AskedRows, taken: number): void {
     const { inputs, run, layout } = this.#options;
     this.#isBusy = true;
     inputs.fill(batch);
@@ -105,15 +105,15 @@ export class EarlyRuns {
     this.#drawn.record();
     run(batch.rows, false);
     this.#drawn.wait();
-    this.#begun.begin(batch, sparse.drawnIds(), joining);
+    this.#rows.set(batch, sparse.drawnIds(), joining);
     this.#overwritten = taken === 0 ? batch : { ...batch, rows: taken };
   }
 
   /** Makes the last run again if the next one has overwritten its logits. KV is the same after it. */
-  repeat(): void {
+  repeatLast(): void {
     const batch = this.#overwritten;
     if (batch === null) return;
-    this.end();
+    this.forget();
     this.settle();
     const { inputs, run } = this.#options;
     inputs.fill(batch);

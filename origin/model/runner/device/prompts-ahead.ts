@@ -14,7 +14,7 @@ import { MAX_PROMPT_LOGITS } from '../runner-options.ts';
 import type { DeviceKvCache } from './device-kv-cache.ts';
 import { InputBlock } from './input-block.ts';
 
-interface BegunPromptsOptions {
+interface PromptsAheadOptions {
   readonly session: OrtSession;
   readonly decoder: DecoderInterface;
   /** Name of the float32 output. */
@@ -33,8 +33,8 @@ const WORD = 4;
  * Runs of prompts that the host begins without waiting for them. Their inputs and logits have memory of their
  * own on the device, because a graph writes to all that is free between runs.
  */
-export class BegunPrompts {
-  readonly #options: BegunPromptsOptions;
+export class PromptsAhead {
+  readonly #options: PromptsAheadOptions;
   readonly #inputs: PrefillInputs;
   readonly #block: InputBlock;
   readonly #logits: Pointer;
@@ -44,7 +44,7 @@ export class BegunPrompts {
   #binding: OrtBinding | null = null;
   #isRunning = false;
 
-  constructor(options: BegunPromptsOptions) {
+  constructor(options: PromptsAheadOptions) {
     const { decoder, layout, prefillChunk, memory, copies } = options;
     this.#options = options;
     const bytes = bytesOfInputs(layout.slots, prefillChunk, prefillChunk + 1);
