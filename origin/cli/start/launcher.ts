@@ -7,6 +7,7 @@ import type { ChildExit } from '@continuo/origin/process/supervised-child.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
 import { type DevelopmentState, developmentState } from './development-state.ts';
 import { stateDirectory as stateDirectoryOf } from './installation.ts';
+import { serveTogether } from './origins-together.ts';
 import { OutputLog } from './output-log.ts';
 import type { PageLink } from './page-key.ts';
 import { portFault } from './port.ts';
@@ -20,10 +21,12 @@ const READY_WITHIN_MS = 60_000;
 const STOP_GRACE_MS = 10_000;
 const NPM_POLL_MS = 500;
 
-async function refuseUnusablePorts({ host, port, origins }: StartSettings): Promise<void> {
+async function refuseUnusablePorts({ host, port, origins, metricsPort }: StartSettings): Promise<void> {
+  const metricsPorts = [metricsPort, ...origins.map((origin) => origin.metricsPort)];
   for (const [variable, number, address] of [
     ['CONTINUO_PORT', port, host],
     ...origins.map((origin) => ['CONTINUO_ORIGIN_PORT', origin.port, '127.0.0.1'] as const),
+    ...metricsPorts.flatMap((one) => (one ? [['CONTINUO_METRICS_PORT', one, '127.0.0.1'] as const] : [])),
   ] as const) {
     const fault = await portFault(number, address);
     if (fault === 'EADDRINUSE') {
@@ -141,6 +144,7 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
   const pageLink = { code: randomBytes(16).toString('base64url'), key: state.apiKey };
   const context = { environment, stateDirectory, settings, state, pageLink };
 
+  const metrics = settings.metricsPort && (await serveTogether(settings.metricsPort, settings.origins));
   const edge = edgeCommand(context);
 
   const stopRequested = new Promise<'signal'>((resolve) => {
@@ -186,6 +190,7 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
     }
   } finally {
     stopping.abort();
+    if (metrics) metrics.close();
     // The Worker ends the running streams with an error event once the origins have ended them.
     await Promise.all(origins.map(({ child }) => child.close()));
     await edgeChild.close();

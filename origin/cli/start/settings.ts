@@ -46,6 +46,8 @@ export interface LocalOrigin {
   readonly name: string;
   readonly port: number;
   readonly url: string;
+  /** Of its own metrics; null = the environment decides. */
+  readonly metricsPort: number | null;
   /** Its variables in addition to those of the environment; undefined = without it. */
   readonly variables: Environment;
 }
@@ -57,6 +59,8 @@ export interface StartSettings {
   readonly url: string;
   /** One, or one for each card. */
   readonly origins: readonly LocalOrigin[];
+  /** Of the metrics of several origins together; null = nowhere. */
+  readonly metricsPort: number | null;
   /** Variables for the local Worker, with the secrets of upstreams. */
   readonly workerVariables: Readonly<Record<string, string>>;
 }
@@ -77,7 +81,8 @@ export function readStartSettings(
 ): StartSettings {
   const values = parseVariables(schema, environment);
   const { CONTINUO_HOST: host, CONTINUO_PORT: port } = values;
-  const origins = originsOf(values, devicesOf(values, environment, cards));
+  const devices = devicesOf(values, environment, cards);
+  const origins = originsOf(values, devices);
   if (origins.some((origin) => origin.port === port))
     throw new Error(`CONTINUO_ORIGIN_PORT: ${port} is already CONTINUO_PORT; set another one.`);
   return {
@@ -85,6 +90,7 @@ export function readStartSettings(
     port,
     url: `http://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     origins,
+    metricsPort: (devices && values.CONTINUO_METRICS_PORT) || null,
     workerVariables: workerVariablesOf(environment),
   };
 }
@@ -111,24 +117,26 @@ function devicesOf(
 
 function originsOf(values: Values, devices: readonly number[] | null): readonly LocalOrigin[] {
   const { CONTINUO_ORIGIN_PORT: first } = values;
-  const origin = (name: string, port: number, variables: Environment): LocalOrigin => {
-    return { name, port, url: `http://127.0.0.1:${port}`, variables };
-  };
-  if (devices === null) return [origin('origin', first, {})];
-  const { CONTINUO_PROVIDER: provider = 'cuda', CONTINUO_METRICS_PORT: metrics } = values;
+  const urlOf = (port: number) => `http://127.0.0.1:${port}`;
+  if (devices === null)
+    return [{ name: 'origin', port: first, url: urlOf(first), metricsPort: null, variables: {} }];
+  const { CONTINUO_PROVIDER: provider = 'cuda', CONTINUO_METRICS_PORT: together } = values;
   // Origins that start together would each take a quarter of the same free memory.
   const share = Math.min(MAX_PREFIX_MIB, Math.floor(freemem() / 2 ** 20 / 4 / devices.length));
-  return devices.map((device, index) =>
-    origin(`origin-${device}`, first + index, {
+  return devices.map((device, index) => {
+    const port = first + index;
+    // 0 is any free port.
+    const metricsPort = together ? together + 1 + index : null;
+    const variables = {
       CONTINUO_DEVICES: undefined,
       CONTINUO_PROVIDER: provider,
       CONTINUO_PREFIX_CACHE_MIB: values.CONTINUO_PREFIX_CACHE_MIB ?? String(share),
       // Several origins on the CPU only show that the rest works.
       ...(provider !== 'cpu' && { CONTINUO_DEVICE_ID: String(device) }),
-      // 0 is any free port.
-      ...(metrics && { CONTINUO_METRICS_PORT: String(metrics + index) }),
-    }),
-  );
+      ...(metricsPort !== null && { CONTINUO_METRICS_PORT: String(metricsPort) }),
+    };
+    return { name: `origin-${device}`, port, url: urlOf(port), metricsPort, variables };
+  });
 }
 
 /**

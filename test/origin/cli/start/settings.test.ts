@@ -53,20 +53,23 @@ test('each card has an origin of its own, with ports that follow one another', (
     CONTINUO_METRICS_PORT: '9200',
     CONTINUO_PREFIX_CACHE_MIB: '64',
   };
-  const { origins } = readStartSettings({ ...environment, CONTINUO_ORIGIN_PORT: '9300' });
+  const settings = readStartSettings({ ...environment, CONTINUO_ORIGIN_PORT: '9300' });
   const shared = { CONTINUO_DEVICES: undefined, CONTINUO_PROVIDER: 'cuda', CONTINUO_PREFIX_CACHE_MIB: '64' };
-  expect(origins).toEqual([
+  expect(settings.metricsPort).toBe(9200);
+  expect(settings.origins).toEqual([
     {
       name: 'origin-0',
       port: 9300,
       url: 'http://127.0.0.1:9300',
-      variables: { ...shared, CONTINUO_DEVICE_ID: '0', CONTINUO_METRICS_PORT: '9200' },
+      metricsPort: 9201,
+      variables: { ...shared, CONTINUO_DEVICE_ID: '0', CONTINUO_METRICS_PORT: '9201' },
     },
     {
       name: 'origin-2',
       port: 9301,
       url: 'http://127.0.0.1:9301',
-      variables: { ...shared, CONTINUO_DEVICE_ID: '2', CONTINUO_METRICS_PORT: '9201' },
+      metricsPort: 9202,
+      variables: { ...shared, CONTINUO_DEVICE_ID: '2', CONTINUO_METRICS_PORT: '9202' },
     },
   ]);
 });
