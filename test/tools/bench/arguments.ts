@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
 import { whole } from '../../../origin/terminal/program.ts';
+import type { TokenCounts } from './plan.ts';
 
 /** Parsers of the benchmarks' options. They reject a wrong value before anything runs. */
 
@@ -49,4 +50,11 @@ export function directory(text: string): string {
 export function address(text: string): string {
   if (['http:', 'https:'].includes(URL.parse(text)?.protocol ?? '')) return text.replace(/\/+$/, '');
   throw new InvalidArgumentError('Expected an address such as http://127.0.0.1:8080/v1.');
+}
+
+/** Parses the tokens of a prompt and of its answer, such as `155/96`. */
+export function tokenCounts(text: string): TokenCounts {
+  const [promptTokens = 0, tokens = 0] = text.split('/').map(Number);
+  if (/^[1-9]\d*\/[1-9]\d*$/.test(text)) return { promptTokens, tokens };
+  throw new InvalidArgumentError(`'${text}' is no pair of numbers such as 155/96.`);
 }

@@ -5,21 +5,31 @@ import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { ARCHITECTURES, type ArchitectureFigures, measureArchitecture } from './architectures/measure.ts';
 import { REPRESENTATIVE } from './architectures/published.ts';
-import { address, directory, header, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
+import {
+  address,
+  directory,
+  header,
+  list,
+  modelOrDirectory,
+  oneOf,
+  tokenCounts,
+  whole,
+} from './arguments.ts';
 import { measureBatch } from './batch.ts';
 import { measureBrowser } from './browser.ts';
 import { measureTasks } from './browser-tasks.ts';
+import { closedTable, measureClosedLoops } from './closed-loop.ts';
 import { type Gateway, measureAgainst } from './edge/against.ts';
 import { measureEdge } from './edge/edge.ts';
 import { measureSchemas } from './grammar/schemas.ts';
 import { type BenchModel, benchModels } from './models.ts';
-import { LAYERS, type Plan } from './plan.ts';
+import { LAYERS, type Plan, type TokenCounts } from './plan.ts';
 import { againstTable, architectureTable, edgeTables, failures, figureTable, loadTable } from './report.ts';
 import { rivalTable } from './rival.ts';
 import { type ModelReport, measureBesideRival, measureModel, measureStore } from './run.ts';
 import { PROMPTS, sharedPrefixTable } from './shared-prefix.ts';
 import { rounded } from './statistics.ts';
-import { openAiTarget } from './target.ts';
+import { openAiTarget, type Target } from './target.ts';
 import { measureUsageYear } from './usage-year.ts';
 
 /** `npm run bench`: measures each layer against the bare decode loop. Run it on an idle machine. */
@@ -89,8 +99,17 @@ const program = new Command('bench')
     `measure only serving published sizes with random weights: all = ${REPRESENTATIVE.join(', ')}; or names of docs/base-models.md`,
     architecturesOf,
   )
-  .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1', address)
+  .option(
+    '--url <base>',
+    'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1; with --via none only it, in closed loops',
+    address,
+  )
   .option('--rival', 'measure only a layer (the last of --via) and the server of --url, in turns', false)
+  .option(
+    '--loads <sizes>',
+    'with --rival: tokens of prompts and answers, e.g. 155/96,21/256',
+    list(tokenCounts),
+  )
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
   .option('--out <directory>', 'directory for the JSON files', '.continuo/bench');
@@ -122,6 +141,7 @@ interface Options {
   readonly architectures?: string[];
   readonly url?: string;
   readonly rival: boolean;
+  readonly loads?: readonly TokenCounts[];
   readonly urlModel: string;
   readonly urlKey: string;
   readonly out: string;
@@ -205,6 +225,13 @@ async function rival(model: BenchModel, plan: Plan, directory: string): Promise<
   console.log(save(directory, `${model.name}-rival.json`, { names, loads }));
 }
 
+async function closedLoops(target: Target, plan: Plan, directory: string): Promise<void> {
+  const { bar, progress } = startBar(target.name);
+  const loads = await measureClosedLoops(target, plan, progress);
+  bar.stop();
+  console.log(`\n${closedTable(loads)}\n${save(directory, 'closed-loops.json', loads)}`);
+}
+
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
   if (options.schemas !== undefined) {
@@ -235,6 +262,7 @@ async function main(): Promise<void> {
     waves: options.waves,
     tokens: options.tokens,
     promptTokens: options.prompt,
+    rivalLoads: options.loads ?? [{ promptTokens: options.prompt, tokens: options.tokens }],
     figures: !options.quick,
     constraints: options.constraints,
     storeMiB: options.store,
@@ -256,6 +284,10 @@ async function main(): Promise<void> {
   if (options.rival) {
     for (const model of options.models.map(modelNamed)) await rival(model, plan, options.out);
     return plan.foreign?.close();
+  }
+  if (plan.foreign && plan.via.length === 0) {
+    await closedLoops(plan.foreign, plan, options.out);
+    return plan.foreign.close();
   }
   const reports: ModelReport[] = [];
   for (const model of options.models.map(modelNamed)) {

@@ -3,14 +3,20 @@ import type { Job, Target } from './target.ts';
 /** Layers that requests can be measured at. */
 export const LAYERS: readonly string[] = ['engine', 'origin', 'worker'];
 
+/** The size of a request. */
+export interface TokenCounts {
+  readonly promptTokens: number;
+  readonly tokens: number;
+}
+
 /** Selects the measurements. */
-export interface Plan {
+export interface Plan extends TokenCounts {
   readonly concurrency: readonly number[];
   /** Layers to measure. */
   readonly via: readonly string[];
   readonly waves: number;
-  readonly tokens: number;
-  readonly promptTokens: number;
+  /** Where the product and another server take turns. */
+  readonly rivalLoads: readonly TokenCounts[];
   readonly figures: boolean;
   /** Whether to measure constrained streams, and other streams during hostile constraints. */
   readonly constraints: boolean;

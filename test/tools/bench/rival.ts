@@ -1,11 +1,11 @@
 import Table from 'cli-table3';
 import { loadFigures, runLoad } from '../../../origin/cli/load.ts';
-import { jobOf, type Plan, type Progress } from './plan.ts';
+import { jobOf, type Plan, type Progress, type TokenCounts } from './plan.ts';
 import { median, rounded } from './statistics.ts';
 import type { Target } from './target.ts';
 
 /** Medians over waves, of two targets that take turns. */
-export interface RivalLoad {
+export interface RivalLoad extends TokenCounts {
   readonly concurrency: number;
   /** Generated tokens over the whole time of a wave, prefill included; by target. */
   readonly tokensPerSecond: readonly number[];
@@ -24,6 +24,7 @@ export async function measureRival(
   plan: Plan,
   progress: Progress,
 ): Promise<RivalLoad[]> {
+  const { promptTokens, tokens } = plan;
   const job = jobOf(plan);
   const loads: RivalLoad[] = [];
   for (const [part, concurrency] of plan.concurrency.entries()) {
@@ -44,6 +45,8 @@ export async function measureRival(
       if (turn > 0) turns.push(results);
     }
     loads.push({
+      promptTokens,
+      tokens,
       concurrency,
       tokensPerSecond: [0, 1].map((at) => median(turns.map(({ rates }) => rates[at]!))),
       firstTokenMs: [0, 1].map((at) => median(turns.map(({ first }) => first[at]!))),
@@ -53,15 +56,16 @@ export async function measureRival(
   return loads;
 }
 
-/** One row per concurrency. */
+/** One row per size of requests and concurrency. */
 export function rivalTable(names: readonly string[], loads: readonly RivalLoad[]): string {
   const heads = names.map((name) => `${name}: tokens/s, TTFT ms`);
-  const table = new Table({ head: ['streams', ...heads, 'ratio'], style: { head: [], border: [] } });
-  for (const { concurrency, tokensPerSecond, firstTokenMs, ratio } of loads) {
+  const head = ['prompt, answer', 'streams', ...heads, 'ratio'];
+  const table = new Table({ head, style: { head: [], border: [] } });
+  for (const { promptTokens, tokens, concurrency, tokensPerSecond, firstTokenMs, ratio } of loads) {
     const cells = names.map(
       (_, at) => `${rounded(tokensPerSecond[at]!, 1)}, ${rounded(firstTokenMs[at]!, 1)}`,
     );
-    table.push([concurrency, ...cells, `${rounded(ratio, 2)} ×`]);
+    table.push([`${promptTokens}, ${tokens}`, concurrency, ...cells, `${rounded(ratio, 2)} ×`]);
   }
   return table.toString();
 }

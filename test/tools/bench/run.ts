@@ -177,7 +177,9 @@ export async function measureBesideRival(
     plan.via.at(-1) === 'origin'
       ? await originTarget('origin, HTTP', { ...origin, model: 'bench' })
       : openAiTarget('worker, SSE', { baseUrl: `${url}/v1`, apiKey, model: 'bench' });
-  const loads = await measureRival([own, plan.foreign], plan, progress);
+  const loads: RivalLoad[] = [];
+  for (const counts of plan.rivalLoads)
+    loads.push(...(await measureRival([own, plan.foreign], { ...plan, ...counts }, progress)));
   await own.close();
   await stop();
   return { names: [own.name, plan.foreign.name], loads };
