@@ -132,3 +132,13 @@ export function pageRelease(): (memory: Uint8Array) => void {
     release(address, address + BigInt(memory.byteLength));
   };
 }
+
+/** Gives memory that native code has freed back to the system, because glibc would keep it. */
+export function returnFreeMemory(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    openLibrary(null).func('malloc_trim', 'int', ['size_t'])(0);
+  } catch {
+    // Another C library.
+  }
+}

@@ -5,6 +5,7 @@ import { boundTo, type Pointer, type RunBinding, type RunSession } from './bound
 import { OrtBinding } from './ort-binding.ts';
 import type { OrtApi } from './ort-capi.ts';
 import { appendProvider, type OrtDevice, OrtDeviceMemory } from './ort-device.ts';
+import { returnFreeMemory } from './ort-library.ts';
 import { hasVnni } from './vnni.ts';
 
 export interface SessionOptions {
@@ -192,6 +193,7 @@ export class OrtSession {
     this.api.ReleaseMemoryInfo(this.#memory);
     this.api.ReleaseEnv(this.#environment);
     if (this.device.provider === 'cuda') this.device.stream?.dispose();
+    returnFreeMemory();
   }
 }
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import koffi from 'koffi';
-import { expect, test } from 'vitest';
-import { withHugePages, without } from '../../../../origin/model/ort/huge-pages.ts';
-import { openLibrary } from '../../../../origin/model/ort/ort-library.ts';
+import { describe, expect, it } from 'vitest';
+import { withHugePages } from '../../../../origin/model/ort/huge-pages.ts';
+import { openLibrary, pageRelease } from '../../../../origin/model/ort/ort-library.ts';
 
 const MIB = 2 ** 20;
 const COLLAPSE = 25;
@@ -26,24 +26,34 @@ function givesHugePages(): boolean {
 const hugeBytes = (): number =>
   1024 * Number(/AnonHugePages:\s+(\d+)/.exec(readFileSync('/proc/self/smaps_rollup', 'utf8'))![1]);
 
-test.skipIf(process.platform !== 'linux')(
-  'what is loaded lies in huge pages if the system gives them, and keeps its content',
-  ({ skip }) => {
+/** Runs `load`, and returns how many whole blocks of a memory are to be moved. */
+function movedBlocks(memory: Uint8Array, load: () => void): number {
+  const start = koffi.address(memory);
+  const end = start + BigInt(memory.length);
+  let blocks = 0;
+  withHugePages(load, (from, to) => {
+    if (from >= start && to <= end) blocks++;
+  });
+  return blocks;
+}
+
+describe.skipIf(process.platform !== 'linux')('what is loaded', () => {
+  it('lies in huge pages if the system gives them, and keeps its content', ({ skip }) => {
     const before = hugeBytes();
     const loaded = withHugePages(newMemory);
     const moved = hugeBytes() - before;
     expect(loaded.every((byte) => byte === 7)).toBe(true);
     skip(moved === 0 && !givesHugePages(), 'the system gives no huge pages');
-    expect(moved).toBeGreaterThan(24 * MIB);
-  },
-);
+    // It may have few.
+    expect(moved).toBeGreaterThanOrEqual(2 * MIB);
+  });
 
-test('memory that was there before stays as it is', () => {
-  const range = (start: number, end: number) => [BigInt(start), BigInt(end)] as const;
-  const others = [range(2, 4), range(6, 8), range(20, 30)];
-  expect(without([range(0, 3), range(4, 6), range(7, 12), range(20, 30)], others)).toEqual([
-    range(0, 2),
-    range(4, 6),
-    range(8, 12),
-  ]);
+  it('may be in memory that was freed before; memory in use, or used in part, stays', () => {
+    const freed = newMemory();
+    pageRelease()(freed);
+    expect(movedBlocks(freed, () => freed.fill(7))).toBeGreaterThanOrEqual(15);
+    expect(movedBlocks(freed, () => undefined)).toBe(0);
+    pageRelease()(freed);
+    expect(movedBlocks(freed, () => freed.fill(7, 0, 1024))).toBe(0);
+  });
 });
