@@ -1,6 +1,13 @@
 import type { LinearAttentionDesign } from '../design/mixer-design.ts';
 import { writeActivation } from './feed-forward.ts';
-import { type GraphContext, haveSameFormat, splitLast, vectorTensor, writeLinear } from './linear.ts';
+import {
+  type GraphContext,
+  haveSameFormat,
+  inEightBits,
+  splitLast,
+  vectorTensor,
+  writeLinear,
+} from './linear.ts';
 import { writeHeadNorm } from './norms.ts';
 import { exact, inSingle, inType, single, writeCausalConvolution, writeRecurrence } from './states.ts';
 
@@ -36,7 +43,7 @@ export function writeLinearAttention(
   const normed = writeHeadNorm(single(context), recalled, { ...norm, over: 'head' }, heads, valueSize);
   const open = openness(context, design, input, hidden);
   const gated = inType(context, graph.node('Mul', [normed, open]));
-  return writeLinear(context, gated, [design.output], heads * valueSize, [hidden]);
+  return writeLinear(inEightBits(context), gated, [design.output], heads * valueSize, [hidden]);
 }
 
 /** Queries, keys and values in one tensor. */

@@ -45,8 +45,8 @@ export interface GraphContext {
 const IN_EIGHT_BITS: Partial<Record<WeightPrecision, WeightPrecision>> = { int4: 'int8', int4f32: 'int8f32' };
 
 /**
- * The same graph, whose next matrices have at least 8 bits. In 4 bits, attention, embedding and head lose
- * most per byte.
+ * The same graph, whose next matrices have at least 8 bits. In 4 bits, attention, the output of delta
+ * networks, embedding and head lose most per byte.
  */
 export const inEightBits = (context: GraphContext): GraphContext => ({
   ...context,
