@@ -1,8 +1,9 @@
-import type { Architecture, StoredTensors } from './architecture.ts';
+import { type Architecture, llamaConfig, type StoredTensors } from './architecture.ts';
 import type { GgufKeys } from './gguf-keys.ts';
 import { attentionBias, config } from './llama-architectures.ts';
+import { after } from './row-order.ts';
 
-/** Architectures with ordinary attention whose experts are chosen by corrected or normalized scores. */
+/** Architectures with ordinary attention whose experts are not those of Mixtral or Qwen. */
 
 /** Value of expert_gating_func for scores by sigmoid. */
 export const SIGMOID = 2;
@@ -35,7 +36,28 @@ function sameWidth(keys: GgufKeys, ...names: readonly string[]): void {
   for (const name of names) keys.require(name, keys.number('feed_forward_length'));
 }
 
+/** Only the largest model has no norms of queries and keys. What the file lacks has its default. */
+const llama4Config: Architecture['config'] = (keys, tensors) => {
+  const { intermediate_size: width, ...fields } = llamaConfig('llama4_text', keys, tensors);
+  return {
+    ...fields,
+    intermediate_size: keys.number('expert_feed_forward_length'),
+    intermediate_size_mlp: width,
+    num_local_experts: keys.number('expert_count'),
+    num_experts_per_tok: keys.number('expert_used_count'),
+    interleave_moe_layer_step: keys.number('interleave_moe_layer_step'),
+    use_qk_norm: keys.number('expert_count') !== 128,
+  };
+};
+
 export const EXPERT_ARCHITECTURES: readonly Architecture[] = [
+  {
+    name: 'llama4',
+    moved: (keys) => [
+      { from: ['ffn_gate_exps', 'ffn_up_exps'], rows: after(keys.number('expert_feed_forward_length')) },
+    ],
+    config: llama4Config,
+  },
   {
     name: 'glm4moe',
     config: config('glm4_moe', (keys, tensors) => ({

@@ -126,20 +126,6 @@ function mistral3Config(keys: GgufKeys, tensors: StoredTensors) {
   };
 }
 
-/** Only the largest model has no norms of queries and keys. What the file lacks has its default. */
-const llama4Config: Config = (keys, tensors) => {
-  const { intermediate_size: width, ...fields } = llamaConfig('llama4_text', keys, tensors);
-  return {
-    ...fields,
-    intermediate_size: keys.number('expert_feed_forward_length'),
-    intermediate_size_mlp: width,
-    num_local_experts: keys.number('expert_count'),
-    num_experts_per_tok: keys.number('expert_used_count'),
-    interleave_moe_layer_step: keys.number('interleave_moe_layer_step'),
-    use_qk_norm: keys.number('expert_count') !== 128,
-  };
-};
-
 /** The bases of global and local layers differ; only the global ones are scaled. */
 const gemma3Config: Config = (keys, tensors) => ({
   ...llamaConfig('gemma3_text', keys, tensors),
@@ -184,13 +170,6 @@ export const LLAMA_ARCHITECTURES: readonly Architecture[] = [
   { name: 'internlm2', pairs: true, config: config('llama', biases) },
   { name: 'minicpm', pairs: true, config: minicpmConfig },
   { name: 'mistral3', pairs: true, config: mistral3Config },
-  {
-    name: 'llama4',
-    moved: (keys) => [
-      { from: ['ffn_gate_exps', 'ffn_up_exps'], rows: after(keys.number('expert_feed_forward_length')) },
-    ],
-    config: llama4Config,
-  },
   { name: 'qwen2', config: config('qwen2') },
   { name: 'qwen2moe', config: config('qwen2_moe', qwenSharedExperts(false)) },
   { name: 'qwen3', config: config('qwen3', attentionBias) },
