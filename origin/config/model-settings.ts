@@ -44,7 +44,7 @@ export const modelFields = {
   generationConfig: field('CONTINUO_GENERATION_CONFIG', z.boolean()),
 };
 const givenFields = z.strictObject(modelFields).partial();
-export type ModelFields = z.infer<typeof givenFields>;
+type ModelFields = z.infer<typeof givenFields>;
 
 const variableOf = (schema: z.ZodType): string => String(schema.meta()?.variable);
 

@@ -5,7 +5,7 @@ import type { LockCaller } from '../process/fair-mutex.ts';
 import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /** Encodes texts. @throws the signal's reason if the client disconnects first */
-export interface TextEncoding {
+interface TextEncoding {
   encode(text: string, options: EncodeOptions, caller: LockCaller): Promise<ArrayLike<number>>;
 }
 

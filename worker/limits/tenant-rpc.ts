@@ -7,7 +7,7 @@ import type { UsagePage, UsageQuestion } from './usage/usage-sums.ts';
 /** The eight calls of a tenant's object. One of them takes questions of several kinds. */
 
 /** What a tenant and one of its keys have used, and the shares of their limits that they have reached. */
-export interface SubjectUse {
+interface SubjectUse {
   readonly tenant: BudgetUse;
   readonly key: BudgetUse;
   /** Newest first. */

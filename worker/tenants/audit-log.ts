@@ -51,7 +51,7 @@ export const runAudited = <Row>(
 ): Promise<D1Result<Row>[]> =>
   db.batch<Row>([...statements, insertion(db, entry, statements.length === 0 ? 'true' : 'changes() > 0')]);
 
-export interface AuditFilter {
+interface AuditFilter {
   /** Unix milliseconds; `to` is exclusive. */
   readonly from: number;
   readonly to: number;

@@ -85,7 +85,7 @@ export async function replaceKey(
 }
 
 /** Changes of a key. Absent fields stay. */
-export type KeyChanges = {
+type KeyChanges = {
   readonly [K in 'name' | 'models' | 'expiresAt' | 'allowedAddresses' | 'metadata' | 'disabled']?:
     | KeyRecord[K]
     | undefined;

@@ -37,7 +37,7 @@ export async function insertPlan(db: D1Database, plan: Plan, entry: AuditEntry):
 }
 
 /** Changes of a plan. Absent fields stay. */
-export type PlanChanges = { readonly [K in 'name' | 'limits' | 'weight']?: Plan[K] | undefined };
+type PlanChanges = { readonly [K in 'name' | 'limits' | 'weight']?: Plan[K] | undefined };
 
 /** Changes only given fields, so concurrent changes stay. Returns null if there is no such plan. */
 export async function updatePlan(

@@ -65,7 +65,7 @@ export async function insertTenant(
 type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | (typeof FLAGS)[number];
 
 /** Changes of a tenant. Absent fields stay. */
-export type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | undefined } & {
+type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | undefined } & {
   readonly limits?: LimitChanges | undefined;
   /** null removes a name. */
   readonly aliases?: Readonly<Record<string, string | null>> | undefined;

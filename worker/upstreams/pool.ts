@@ -133,7 +133,7 @@ export const createUpstreamState = ({ MODELS_TTL_MS }: Settings, now: () => numb
   health: new UpstreamHealth(now),
 });
 
-export interface UpstreamList {
+interface UpstreamList {
   readonly candidates: readonly Candidate[];
   /** They get no requests, but still know what theirs have used. */
   readonly removed: readonly Upstream[];

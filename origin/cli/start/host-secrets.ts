@@ -7,7 +7,7 @@ import { errorCode } from '@continuo/shared/error-details.ts';
 
 /** The secrets of an installation on one host: files that its processes share. */
 
-export interface HostSecrets {
+interface HostSecrets {
   readonly ORIGIN_SECRET: string;
   readonly KEY_ID_SECRET: string;
   readonly ADMIN_KEY_SHA256: string;

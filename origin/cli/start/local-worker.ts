@@ -40,7 +40,7 @@ export interface LocalWorkerOptions {
   readonly onLog?: StructuredLogsHandler;
 }
 
-export interface LocalWorker {
+interface LocalWorker {
   readonly url: string;
   readonly miniflare: Miniflare;
 }

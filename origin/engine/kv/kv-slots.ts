@@ -7,7 +7,7 @@ import { emptySlot, leastUsed, type Slot, type SlotAssignment, type SlotPrompt }
 /** With a prefix store, as many free slots keep the memory of their prefixes: those that were used last. */
 const KEPT_PREFIXES = 8;
 
-export type KvSlotsShape = Pick<ModelShape, 'slots' | 'contextLength' | 'prefillChunk' | 'maxCopied'>;
+type KvSlotsShape = Pick<ModelShape, 'slots' | 'contextLength' | 'prefillChunk' | 'maxCopied'>;
 
 /**
  * Assigns the slots of the KV cache and finds the prompt prefixes that they still hold (the prefix cache).

@@ -16,7 +16,7 @@ import type { RunClock } from './run-clock.ts';
 const NOTHING_PREPARED: Preparation = { grammar: null, stopPatterns: null, bannedPatterns: null, images: [] };
 
 /** The parts of the engine that admission works with. */
-export interface AdmissionParts {
+interface AdmissionParts {
   readonly scheduler: Scheduler;
   readonly prefixes: PrefixCache;
   readonly requests: Requests;

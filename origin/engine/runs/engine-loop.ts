@@ -2,7 +2,7 @@ import { TRIM_INTERVAL_MS } from '../kv/slot-trimmer.ts';
 import type { Engine } from './engine.ts';
 
 /** What a loop needs of its thread. */
-export interface LoopThread {
+interface LoopThread {
   /** Handles the commands that have arrived. Returns false to end the loop. */
   receive(): boolean;
   /** Lets the event loop turn between two steps, if it must. */

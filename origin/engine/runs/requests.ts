@@ -25,7 +25,7 @@ const MAX_EVENT_INTERVAL_MS = 100;
 const MAX_FIRST_LOGITS = 2 ** 21;
 
 /** The parts of the engine that requests pass through. */
-export interface RequestsParts {
+interface RequestsParts {
   readonly scheduler: Scheduler;
   readonly running: RunningSet;
   readonly prefixes: PrefixCache;

@@ -1,7 +1,7 @@
 import type { RunPart, TimeShares } from '../scheduling/time-shares.ts';
 
 /** A run that a short prompt of another tenant may stop. */
-export interface StoppableRun {
+interface StoppableRun {
   readonly accounts: ReadonlySet<string>;
   readonly startedAt: number;
   readonly stop: AbortController;

@@ -21,7 +21,7 @@ function chunkEnd(computed: number, promptLength: number, chunk: number, chunks:
 export type WantedLogits = 'none' | 'last' | 'all';
 
 /** What the next run of a prompt depends on. */
-export interface PromptProgress {
+interface PromptProgress {
   readonly slot: number;
   /** The prompt, or what of it may be computed now. */
   readonly runnable: Int32Array;

@@ -59,7 +59,7 @@ const MAX_SHORT_CHUNKS = 2;
 export const accountOf = ({ flex, tenantId }: Pick<Submission, 'flex' | 'tenantId'>): string =>
   `${flex ? 'flex' : 'interactive'} ${tenantId}`;
 
-export interface OpeningContext extends Preparation {
+interface OpeningContext extends Preparation {
   /** The model's end tokens. */
   readonly eosIds: readonly number[];
   /** Milliseconds on the engine's clock, as all times below. */

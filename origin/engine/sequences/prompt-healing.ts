@@ -9,7 +9,7 @@ const UNITS_PER_STEP = 5_000_000;
 const UNITS_PER_CHECK = 100;
 
 /** The end of a prompt after healing. */
-export interface HealedPrompt {
+interface HealedPrompt {
   /** The first token that differs from the prompt's. It takes the place of the rest. */
   readonly token: SampledToken;
   readonly history: TokenHistory;

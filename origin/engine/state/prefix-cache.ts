@@ -15,7 +15,7 @@ import {
 import { PromptPrefill } from '../sequences/prompt-prefill.ts';
 
 /** Stored chunks of a prompt that are written to its slot. The prompt's `computed` counts them. */
-export interface Restored {
+interface Restored {
   /** To be made before: other slots wait for positions that are computed again. */
   readonly copies: readonly KvCopy[];
   /** Writes them. Call it after the copies of the prompt's slot and before the next prefill ends. */

@@ -9,7 +9,7 @@ import type { PrefixCache } from './prefix-cache.ts';
 import type { SuspendedState } from './suspended-set.ts';
 
 /** A sequence that left, and the part of its cost that it has not used. */
-export interface Unused {
+interface Unused {
   readonly queued: QueuedSequence;
   readonly cost: number;
 }

@@ -11,7 +11,7 @@ import type { PrefixCache } from './prefix-cache.ts';
 import type { RunningSet } from './running-set.ts';
 import { KvMoveFailure, SuspendedSet } from './suspended-set.ts';
 
-export interface SchedulerOptions {
+interface SchedulerOptions {
   readonly kv: KvSlots;
   /** Memory for suspended sequences; null = none is suspended. */
   readonly store: PrefixStore | null;

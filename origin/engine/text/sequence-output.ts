@@ -18,7 +18,7 @@ export interface OutputState {
   readonly passed: number;
 }
 
-export interface OutputOptions {
+interface OutputOptions {
   readonly tokenBytes: TokenBytes;
   readonly stops: SearchTargets;
   readonly includeStop: boolean;
@@ -36,7 +36,7 @@ interface Part {
   readonly tokens: readonly HeldToken[];
 }
 
-export interface OutputToken {
+interface OutputToken {
   readonly id: number;
   readonly logprob: TokenLogprob | null;
   /** False if the token adds no text. */

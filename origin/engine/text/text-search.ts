@@ -10,7 +10,7 @@ export interface SearchTargets {
 }
 
 /** A match in the text that was read, in code units from its start. */
-export interface TextMatch {
+interface TextMatch {
   readonly start: number;
   readonly end: number;
   /** The text or the pattern, as it was given. */

@@ -5,7 +5,7 @@ import { FairMutex } from '../../process/fair-mutex.ts';
 import type { Submission, SubmittedImage } from '../messages.ts';
 
 /** Encodes [3, height, width] to [positions, width of a vector]; one call at a time. */
-export type EncodeImage = (pixels: Float32Array<ArrayBuffer>, signal: AbortSignal) => Promise<Float32Array>;
+type EncodeImage = (pixels: Float32Array<ArrayBuffer>, signal: AbortSignal) => Promise<Float32Array>;
 
 /** Bytes of cached vectors: about thirty images of 576 positions × 4,096 floats. */
 const MAX_CACHED_BYTES = 256 * 2 ** 20;

@@ -1,4 +1,4 @@
-export interface WatchdogOptions {
+interface WatchdogOptions {
   /** Longest silence of a thread that was asked for a sign of life. */
   readonly stallMs: number;
   /** Milliseconds. */

@@ -48,7 +48,7 @@ const entrySchema = z.object({
 });
 
 /** Reads `length` bytes of the file at `position`. */
-export type ReadBytes = (position: number, length: number) => Promise<Uint8Array>;
+type ReadBytes = (position: number, length: number) => Promise<Uint8Array>;
 
 /**
  * Reads and checks a header: tensors are of known types, have as many bytes as their shapes need, and fill

@@ -190,7 +190,7 @@ export interface StateSpaceDesign extends RecurrenceShape {
 }
 
 /** Factors of what the layer reads, of the results of its input projections, and of its result. */
-export interface StateSpaceMultipliers {
+interface StateSpaceMultipliers {
   readonly input: number;
   readonly gate: number;
   readonly value: number;

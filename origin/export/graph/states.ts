@@ -70,7 +70,7 @@ export function writeCausalConvolution(
   return graph.node('Transpose', [convolved], channelsFirst);
 }
 
-export interface Recurrence extends RecurrenceShape {
+interface Recurrence extends RecurrenceShape {
   /** gated: S = e^decay S + k vᵀ; gated_delta: S = e^decay S + rate k (v − (e^decay S)ᵀ k). */
   readonly rule: 'gated' | 'gated_delta';
   /** Factor of the results Sᵀ q; not 0. */

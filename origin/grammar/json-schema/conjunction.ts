@@ -57,7 +57,7 @@ export const NOT_MULTIPLE_OF = Symbol('not multipleOf');
 export const SOME_PROPERTY = Symbol('some property');
 
 /** Conditions that no keyword expresses. They follow from the negation of keywords. */
-export interface DerivedKeywords {
+interface DerivedKeywords {
   readonly [NOT_MULTIPLE_OF]?: JsonNumber;
   readonly [SOME_PROPERTY]?: SomeProperty;
 }

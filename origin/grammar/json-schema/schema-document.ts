@@ -25,7 +25,7 @@ export interface SchemaNode {
 const MAX_DEPTH = 500;
 
 /** Boolean schemas are equal wherever they are. */
-export const ALWAYS: SchemaNode = { path: 'true', schema: true };
+const ALWAYS: SchemaNode = { path: 'true', schema: true };
 export const NEVER: SchemaNode = { path: 'false', schema: false };
 
 /** The schemas of a document by path. Each is checked on its first visit. */

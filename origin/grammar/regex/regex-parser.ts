@@ -31,7 +31,7 @@ export interface LookAround {
 const MAX_NESTING = 200;
 const REPEATED_ASSERTION = 'An anchor or look-around cannot be repeated';
 
-export interface RegexFlags {
+interface RegexFlags {
   /** Whether `.` also matches line ends. */
   readonly dotAll?: boolean;
   /** Whether letters match in any case. */

@@ -20,7 +20,7 @@ import {
 } from '../fetch/names.ts';
 import { chooseVariant, precisionOf } from '../fetch/variants.ts';
 
-export interface TargetOptions {
+interface TargetOptions {
   /** A path, a name in the models file, or a cached owner/name; absent = all configured models. */
   readonly model: string | undefined;
   readonly variant: Precision | undefined;

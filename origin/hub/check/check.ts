@@ -10,7 +10,7 @@ import { measureText, type TextLikelihood } from './bits-per-byte.ts';
 import type { CheckTarget } from './check-targets.ts';
 import { continueGreedily, decode, prefill } from './greedy.ts';
 
-export interface ModelCheckRequest {
+interface ModelCheckRequest {
   readonly engine: CheckTarget['engine'];
   readonly prompt: string;
   /** A text to measure how well the model predicts it; absent = none. */
@@ -37,7 +37,7 @@ export interface ModelCheck {
 }
 
 /** Tokens per second in one short run, which can tell 10 from 100 but not 95 from 100. */
-export interface ModelSpeed {
+interface ModelSpeed {
   readonly prefill: number;
   /** One sequence. */
   readonly decode: number;

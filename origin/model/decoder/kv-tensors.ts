@@ -22,7 +22,7 @@ export interface KvTensor {
   readonly headSize: number;
 }
 
-export interface DecoderTensors {
+interface DecoderTensors {
   readonly inputs: ReadonlyMap<string, GraphTensor>;
   readonly outputs: ReadonlyMap<string, GraphTensor>;
   readonly attentions: readonly GraphNode[];

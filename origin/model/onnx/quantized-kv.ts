@@ -10,7 +10,7 @@ import { fieldsOf, graphFields, PREFIX, withGraph } from './onnx-patch.ts';
 import { encodeMessage, encodeString, type WireField, wireFields } from './wire-format.ts';
 
 /** Keys or values of a layer: the names of its inputs and outputs, and what a level is worth by channel. */
-export interface KvScales {
+interface KvScales {
   readonly names: readonly string[];
   readonly heads: number;
   /** [heads · head size] */

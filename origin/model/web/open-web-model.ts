@@ -62,7 +62,7 @@ function readWebModel(files: ModelFiles, texts: ModelTexts): WebModel {
 }
 
 /** A built model in WebAssembly, and the interface of its graph. */
-export interface WebSession {
+interface WebSession {
   readonly session: WasmSession;
   readonly decoder: DecoderInterface;
   readonly layout: KvLayout;

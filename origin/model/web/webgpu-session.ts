@@ -3,7 +3,7 @@ import type { DeviceTensor, RunBinding, RunSession } from '../ort/bound-tensors.
 import type { OrtWasm, WasmRuntime } from './wasm-runtime.ts';
 import { WasmSession } from './wasm-session.ts';
 
-export interface GpuBuffer {
+interface GpuBuffer {
   destroy(): void;
 }
 

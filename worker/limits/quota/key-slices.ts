@@ -5,7 +5,7 @@ import { headersOf } from './rate-limit-headers.ts';
 import { resetIn } from './window.ts';
 
 /** A slice as its isolate sees it. */
-export interface HeldSlice extends GrantedSlice {
+interface HeldSlice extends GrantedSlice {
   readonly left: Amounts;
   /** Unix milliseconds by the isolate's own clock, counted from before the object granted the slice. */
   readonly expiresAt: number;

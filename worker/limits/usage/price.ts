@@ -22,7 +22,7 @@ export function costOf(price: Price | null, { promptTokens, cachedTokens, comple
 }
 
 /** A prompt, as far as it is known: without more, nothing of it is in the prefix cache. */
-export interface PricedPrompt {
+interface PricedPrompt {
   readonly promptTokens: number;
   readonly cachedTokens: number;
 }

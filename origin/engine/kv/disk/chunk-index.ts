@@ -7,7 +7,7 @@ export type FileSystem = Pick<
 >;
 
 /** One file of a chunk directory. */
-export interface KnownFile {
+interface KnownFile {
   readonly bytes: number;
   /** As in the file; 0 until it has been read. */
   contents: number;

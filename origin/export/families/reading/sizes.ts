@@ -4,7 +4,7 @@ import type { ConfigFields } from './config-fields.ts';
 
 /** The sizes of a decoder, and their fields in config.json. */
 
-export const SIZE_FIELDS = {
+const SIZE_FIELDS = {
   vocabulary: ['vocab_size'],
   hidden: ['hidden_size'],
   layers: ['num_hidden_layers'],

@@ -13,7 +13,7 @@ export interface AskedRows
 }
 
 /** How the rows come from which the device does not draw. */
-export type RowTransfer = 'whole' | 'sparse' | 'none';
+type RowTransfer = 'whole' | 'sparse' | 'none';
 
 interface BroughtRowsOptions {
   readonly memory: OrtDeviceMemory;

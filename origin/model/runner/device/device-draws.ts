@@ -15,7 +15,7 @@ const [REQUEST, EDIT, RESULT] = [64, 48, 192] as const;
 const MOST_LISTED = 20;
 const NONE = -1;
 
-export interface DeviceDrawsOptions {
+interface DeviceDrawsOptions {
   readonly memory: OrtDeviceMemory;
   readonly copies: CudaCopies;
   /** The rows on the device. */
