@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openSafetensors } from '../../../origin/export/checkpoint/safetensors.ts';
-import { TEST_SEED } from '../../support/random.ts';
+import { runs, TEST_SEED } from '../../support/random.ts';
 import { writeJson } from '../../support/synthetic/synthetic-model.ts';
 import { fuzzHeaders } from '../../tools/fuzz/safetensors.ts';
 import { temporaryDirectory } from '../model/synthetic-runner.ts';
@@ -184,10 +184,11 @@ describe('safetensors', () => {
     await expect(openSafetensors(directory)).rejects.toThrow('quant_method is "gptq"');
   });
 
-  it('keeps damaged headers within the file: 2,000 cases', async () => {
-    const { violations, accepted, refused } = await fuzzHeaders(2_000, TEST_SEED);
+  it('keeps damaged headers within the file', async () => {
+    const cases = runs(2_000);
+    const { violations, accepted, refused } = await fuzzHeaders(cases, TEST_SEED);
     expect(violations).toEqual([]);
-    expect(Math.min(accepted, refused)).toBeGreaterThan(200);
+    expect(Math.min(accepted, refused)).toBeGreaterThan(cases / 10);
   });
 });
 
