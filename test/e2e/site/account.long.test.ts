@@ -179,7 +179,7 @@ describe('by key presses', () => {
     const { page, violations } = site;
     const { data } = await call<{ data: { id: string; name: string }[] }>(
       account,
-      '/v1/keys?limit=100',
+      '/v1/keys?limit=1000',
       undefined,
       'GET',
     );
