@@ -47,10 +47,12 @@ export async function droppedFiles(transfer: DataTransfer): Promise<File[]> {
 }
 
 async function filesOf(entry: FileSystemEntry): Promise<File[]> {
-  if (entry.isFile)
-    return [
-      await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject)),
-    ];
+  if (entry.isFile) {
+    const read = (entry as FileSystemFileEntry).file.bind(entry);
+    const file = await new Promise<File>(read);
+    // Browsers give files of a chosen directory their path, but not those of a drop.
+    return [Object.defineProperty(file, 'webkitRelativePath', { value: entry.fullPath.slice(1) })];
+  }
   const reader = (entry as FileSystemDirectoryEntry).createReader();
   const files: File[] = [];
   for (;;) {
