@@ -39,6 +39,8 @@ function publish(built: string): void {
 }
 
 async function build(hash: string): Promise<void> {
+  // In tests, another value would write places of the sources into the files.
+  process.env.NODE_ENV = 'production';
   const { build: viteBuild } = await import('vite');
   // Another process may build at the same time, and both results are the same.
   const built = path.join(OUT, String(process.pid));

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { build, type Plugin } from 'vite';
 import { expect, test } from 'vitest';
@@ -16,6 +16,14 @@ test('builds the page once: a second build of the same sources changes nothing',
   const first = builtAt();
   buildPage();
   expect(builtAt()).toBe(first);
+});
+
+test('a build of a test is that of a deployment: no file names a place of the sources', () => {
+  buildPage();
+  const assets = path.join(SITE, 'dist/public/assets');
+  const scripts = readdirSync(assets).filter((name) => name.endsWith('.js'));
+  const named = scripts.filter((name) => readFileSync(path.join(assets, name), 'utf8').includes(`${SITE}/`));
+  expect(named).toEqual([]);
 });
 
 /** Builds one entry of about 1,000 letters. */
