@@ -3,6 +3,7 @@ import { Bar } from '../controls/bar.tsx';
 import { Button } from '../controls/button.tsx';
 import { Dialog } from '../controls/dialog.tsx';
 import { Fault } from '../controls/fault.tsx';
+import { Select } from '../controls/select.tsx';
 import { type Session, useSession } from '../store/session.ts';
 import { droppedFiles, modelOf } from './dropped-files.ts';
 import { keepPage } from './keep-page.ts';
@@ -18,11 +19,11 @@ let end = (): void => {};
 let last: Model = { type: 'open-built-in', device: 'auto' };
 const chosenDevice: Signal<ChosenDevice> = signal('auto');
 
-const DEVICES: Readonly<Record<ChosenDevice, string>> = {
-  auto: 'Graphics card if it is faster',
-  wasm: 'Processor: WebAssembly',
-  webgpu: 'Graphics card: WebGPU',
-};
+const DEVICES = [
+  ['auto', 'Graphics card if it is faster'],
+  ['wasm', 'Processor: WebAssembly'],
+  ['webgpu', 'Graphics card: WebGPU'],
+] as const;
 
 const MEGABYTE = 1e6;
 const inMegabytes = (bytes: number): string => `${(bytes / MEGABYTE).toFixed(1)} MB`;
@@ -77,19 +78,15 @@ export function RunHereDialog({ onClose }: { readonly onClose: () => void }) {
           open={(model) => openModel(model, session)}
           cancel={() => cancel(session)}
         />
-        <label class="field stack">
+        <div class="stack">
           <span>Device</span>
-          <select
+          <Select
+            label="Device"
             value={chosenDevice.value}
-            onChange={({ currentTarget }) => (chosenDevice.value = currentTarget.value as ChosenDevice)}
-          >
-            {Object.entries(DEVICES).map(([value, text]) => (
-              <option key={value} value={value}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </label>
+            options={DEVICES}
+            onChange={(device) => (chosenDevice.value = device)}
+          />
+        </div>
         <label class="field stack">
           <span>
             A model of your own, as continuo model build writes it: choose its directory, or drop it here

@@ -7,7 +7,7 @@ import { saveFile } from '../../controls/save-file.ts';
 import { useAccount } from '../account.ts';
 import type { BatchObject } from '../api-objects.ts';
 import { ageColumn } from '../columns.tsx';
-import { ActionButton } from '../form/form.tsx';
+import { ActionButton, Form } from '../form/form.tsx';
 import { count } from '../formats.ts';
 import { PagedTable } from '../paged-table.tsx';
 import type { ServerClock } from '../server-clock.ts';
@@ -151,16 +151,12 @@ function CancelBatch({ of: batch, onDone }: CancelBatchProps) {
   };
   return (
     <Dialog title="Cancel a batch" onClose={() => onDone(false)}>
-      <div class="stack">
+      <Form action="Cancel the batch" isDanger partsOf={() => []} onSend={cancel}>
         <p>
           <bdi>{nameOf(batch)}</bdi>: lines that run are finished, and all results are kept. The other lines
           do not run.
         </p>
-        <div class="row">
-          <Button text="Let it run" onClick={() => onDone(false)} />
-          <ActionButton class="danger" text="Cancel the batch" onSend={cancel} />
-        </div>
-      </div>
+      </Form>
     </Dialog>
   );
 }

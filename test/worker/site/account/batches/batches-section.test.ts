@@ -33,7 +33,7 @@ test('a running batch shows its progress, is cancelled after a question, and end
   expect(lists()).toBe(2);
   page.press('Cancel…');
   await vi.advanceTimersByTimeAsync(100);
-  page.press('Cancel the batch');
+  page.submit('Cancel the batch');
   await vi.advanceTimersByTimeAsync(200);
   expect(sent.filter(({ method }) => method === 'POST').map(({ path }) => path)).toEqual([
     '/v1/batches/batch-1/cancel',
