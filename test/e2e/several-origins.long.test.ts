@@ -35,7 +35,7 @@ test('an origin for each device serves one model, and a lost one leaves its requ
     const text = await (await together('/metrics')).text();
     const counts = [
       ...text.matchAll(
-        /^continuo_origin_requests_total\{origin="origin-(\d)",route="\/generate"[^}]*\} (\d+)$/gm,
+        /^continuo_origin_requests_total\{origin="origin-(\d)",route="\/generate",status="200"\} (\d+)$/gm,
       ),
     ];
     return counts.reduce((sum, [, origin, count]) => sum + (Number(origin) === index ? Number(count) : 0), 0);
