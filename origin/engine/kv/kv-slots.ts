@@ -65,6 +65,11 @@ export class KvSlots {
     return this.#pending.isTarget(slot);
   }
 
+  /** Whether long copies are to be made. */
+  get isCopying(): boolean {
+    return !this.#pending.isEmpty;
+  }
+
   /** Whether the KV of a slot is still being copied. */
   isCopied(slot: number): boolean {
     return this.#pending.sourceEnd(slot) > 0;

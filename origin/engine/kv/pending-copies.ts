@@ -15,6 +15,10 @@ export interface KvCopy {
 export class PendingCopies {
   readonly #copies: KvCopy[] = [];
 
+  get isEmpty(): boolean {
+    return this.#copies.length === 0;
+  }
+
   add(copy: KvCopy): void {
     this.#copies.push(copy);
   }

@@ -15,10 +15,12 @@ const MANY_SLOTS = 8;
  */
 export function slotTrimmer(slots: KvSlots, kvBytes: KvBytes, now: () => number): () => boolean {
   let trimmedAt = -Infinity;
+  let lookedAt = -Infinity;
   return () => {
     const time = now();
     // Steps follow each other faster, and need not look at all slots.
-    if (time - trimmedAt < BUSY_INTERVAL_MS) return true;
+    if (time - lookedAt < BUSY_INTERVAL_MS) return true;
+    lookedAt = time;
     const waiting = slots.surplus;
     const interval = waiting > MANY_SLOTS ? BUSY_INTERVAL_MS : TRIM_INTERVAL_MS;
     if (time - trimmedAt < interval) return waiting > 0;

@@ -54,7 +54,7 @@ export class ModelRuns {
    */
   *schedule(): Generator<ModelRun> {
     const prompts = this.#prefills.schedule();
-    if (this.#running.decoding.some(this.#hasBegun)) {
+    if (this.#haveBegun(this.#running.decoding)) {
       const next = prompts.next();
       const prompt = next.done ? null : next.value;
       prompt?.begin?.();
@@ -77,7 +77,7 @@ export class ModelRuns {
   #scheduleDecode(prompt: ModelRun | null = null): ModelRun | null {
     const accounts = this.#shares.streams(this.#running.work);
     const due = this.#running.streamsOf(accounts);
-    const hasBegun = due.some(this.#hasBegun);
+    const hasBegun = this.#haveBegun(due);
     const bySlot = hasBegun ? due.map((sequence) => (this.#hasBegun(sequence) ? sequence : null)) : due;
     const joining = hasBegun
       ? due.flatMap((sequence) => (sequence === null || this.#hasBegun(sequence) ? [] : rowOf(sequence)))
@@ -132,6 +132,11 @@ export class ModelRuns {
         this.#clock.chargeRun('decode', run, parts);
       },
     };
+  }
+
+  /** Whether one of them has begun. */
+  #haveBegun(sequences: readonly (Sequence | null)[]): boolean {
+    return this.#runner.hasBegun !== undefined && sequences.some(this.#hasBegun);
   }
 
   /** Whether the device computes the next token of a sequence in a run that has begun. */

@@ -233,7 +233,7 @@ export class RunningSet {
 
   /** Closes a hole between the decoding slots if that pays. */
   compact(): readonly KvCopy[] {
-    if (this.#decoding.some((_, slot) => this.#kv.isArriving(slot))) return [];
+    if (this.#kv.isCopying) return [];
     const move = this.#compaction.next(this.#decoding, (slot) => !this.#kv.isHeld(slot));
     const sequence = move === null ? null : this.#decoding[move.from];
     if (move === null || !sequence) return [];
