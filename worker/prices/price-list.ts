@@ -21,6 +21,8 @@ export class PriceList {
   readonly #changes: OwnChanges;
   #prices: ReadonlyMap<string, readonly ModelPrice[]> | null = null;
   #readAt = Number.NEGATIVE_INFINITY;
+  /** Number of changes by this isolate. */
+  #forgotten = 0;
 
   constructor(now: () => number) {
     this.#now = now;
@@ -56,17 +58,20 @@ export class PriceList {
   /** The next request reads the list again, after a change by this isolate. */
   forget(): void {
     this.#changes.note();
+    this.#forgotten += 1;
     this.#readAt = Number.NEGATIVE_INFINITY;
   }
 
   async #refresh(read: ReadPrices, now: number): Promise<void> {
+    const forgotten = this.#forgotten;
     // Meanwhile, other requests use the list that is known.
     if (this.#prices) this.#readAt = now - LIST_TTL_MS + RETRY_MS;
     try {
       const all = await read(this.#changes.session);
       const sorted = all.toSorted((a, b) => a.validFrom - b.validFrom || a.version - b.version);
       this.#prices = Map.groupBy(sorted, ({ model }) => model);
-      this.#readAt = now;
+      // What was read before a change may lack it.
+      if (forgotten === this.#forgotten) this.#readAt = now;
     } catch {
       if (this.#prices) return;
       throw new ApiError('server_is_overloaded', 'The prices cannot be read right now. Retry the request.');

@@ -120,6 +120,17 @@ describe('the list of prices', () => {
     expect(await list.of('other', 'default', read)).toBeNull();
   });
 
+  test('is read again if it was changed while it was read', async () => {
+    const list = new PriceList(() => 0);
+    const before = Promise.withResolvers<ReturnType<typeof at>[]>();
+    const waiting = list.of('m', 'default', () => before.promise);
+    list.forget();
+    before.resolve([at(0, 1, 10)]);
+    expect(await waiting).toMatchObject({ version: 1 });
+    const after = async () => [at(0, 1, 10), at(0, 2, 20)];
+    expect(await list.of('m', 'default', after)).toMatchObject({ version: 2 });
+  });
+
   test('is kept if the database fails, and requests fail if it was never read', async () => {
     let now = 0;
     const list = new PriceList(() => now);
