@@ -25,7 +25,6 @@ const columnsOf = (measure: Measure, show: (line: number) => void): readonly Col
         {number}
       </button>
     ),
-    isNumber: true,
   },
   {
     title: 'Prompt',
