@@ -64,7 +64,7 @@ export function weightPrecision(name: string): WeightPrecision | undefined {
 }
 
 /** Part of the names of built directories. Raise it when the builder writes other graphs. */
-const BUILDER_VERSION = 7;
+const BUILDER_VERSION = 8;
 
 /** In the directory of built models. One build runs at a time. */
 const LOCK_FILE = '.lock';

@@ -184,7 +184,7 @@ describe('a repository of safetensors', () => {
   it('is built in the precision of its variant', async () => {
     const { directory, built } = await prepare(`${NAME}:Q4`);
     expect(built?.precision).toBe('int4');
-    expect(path.basename(directory)).toBe(`tiny-org--tiny-model-${COMMIT.slice(0, 12)}-int4-7`);
+    expect(path.basename(directory)).toBe(`tiny-org--tiny-model-${COMMIT.slice(0, 12)}-int4-8`);
   });
 
   it('takes what other tools of the hub have downloaded', async () => {
