@@ -82,7 +82,7 @@ const compiler = new CompilerClient();
 
 try {
   const cores = availableParallelism();
-  // The model's threads sleep while tokens are sampled.
+  // The model's threads soon sleep while tokens are sampled.
   const threads = samplerThreads(Math.min(model.threads, cores));
   const kernel = new SimdKernel(threads?.threads, ordinaryBuffer);
   const { runner, images, shape, deviceName, summary, warning } = await openModel(model, (length) =>
