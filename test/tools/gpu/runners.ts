@@ -166,6 +166,9 @@ export const changedRunner = (runner: ModelRunner, changes: Partial<ModelRunner>
   shape: runner.shape,
   kvBytes: runner.kvBytes,
   sparse: runner.sparse ?? null,
+  get runsAhead() {
+    return runner.runsAhead ?? false;
+  },
   hasBegun: (row) => runner.hasBegun?.(row) ?? false,
   beginPrefill: (chunks) => runner.beginPrefill?.(chunks) ?? null,
   decode: (batch) => runner.decode(batch),
