@@ -9,6 +9,8 @@ export interface BaseModel {
   /** Where the fields of its configuration were found: repository:path. */
   readonly source: string;
   readonly config: Config;
+  /** Of one stream and of four, measured with random weights of these sizes. */
+  readonly tokensPerSecond?: readonly [one: number, four: number];
 }
 
 export const BASE_MODELS: readonly BaseModel[] = readFileSync(
@@ -31,19 +33,21 @@ const GGUF = new Set(
 );
 
 /** @returns the cells after the name */
-function cellsOf({ config }: BaseModel): string[] {
+function cellsOf({ config, tokensPerSecond }: BaseModel): string[] {
   try {
     const { parameters, bytes, positions } = needsOf(config, 'int8', POSITIONS);
     const gguf = GGUF.has(typeOf(config)) ? 'yes' : '-';
     const context = positions < POSITIONS ? ` (${positions.toLocaleString('en')})` : '';
     const small = needsOf(config, 'int4', POSITIONS).bytes;
-    return [count(parameters), gguf, gigabytes(bytes) + context, gigabytes(small) + context];
+    const memory = [gigabytes(bytes) + context, gigabytes(small) + context];
+    return [count(parameters), gguf, ...memory, tokensPerSecond?.join(', ') ?? '-'];
   } catch (error) {
     const [, reason = ''] = /^config\.json: (.*?)(?:; |$)/.exec(errorMessage(error)) ?? [];
     const [, type] = /^model_type is "([^"]+)"/.exec(reason) ?? [];
     return [
       '-',
       `refused: ${type === undefined ? reason.replaceAll('|', '\\|') : `\`${type}\` is unknown`}`,
+      '-',
       '-',
       '-',
     ];
@@ -65,7 +69,7 @@ export const rowOf = (model: BaseModel): string =>
 const HEAD = `# Published names
 
 Search this page for a published name. Each row was made from the model's configuration by the builder itself: it has
-read the fields, written the graph and counted its bytes. No weights were fetched, so nothing of the table was measured.
+read the fields, written the graph and counted its bytes. No weights were fetched: tokens/s are those of random ones.
 
 - A name that is not here is served if its \`model_type\` is among the [families](models.md#families-built-from-published-weights).
 - *GGUF* says whether such files of the family are [read](models.md#gguf-files), too.
@@ -73,12 +77,14 @@ read the fields, written the graph and counted its bytes. No weights were fetche
 - Memory is that of weights, KV and states of one stream of 4,096 tokens, in GB. A smaller context is in brackets.
   Every further stream adds its KV and states. The process and its runs come on top.
 - \`int8\` is the default precision on a CPU; \`owner/name:q4\` builds \`int4\`.
-- Tokens/s were measured for [ten shapes](models.md#time-to-the-first-token-and-tokens-per-second).
+- Tokens/s are of one stream and of four together, in \`int8\` with all defaults, through the Worker, on [two cores of a
+  machine with 23 GB](models.md#time-to-the-first-token-and-tokens-per-second). Models of the same sizes have one
+  measurement; \`-\` = none.
 - The hub was not asked. Where the file itself was not found, the fields come from the authors' training files, or from
   public lists of sizes. So a published file with further fields may still be refused.
 
-| Name | Parameters | GGUF | GB, \`int8\` | GB, \`int4\` |
-| --- | --- | --- | --- | --- |
+| Name | Parameters | GGUF | GB, \`int8\` | GB, \`int4\` | Tokens/s |
+| --- | --- | --- | --- | --- | --- |
 `;
 
 export const pageOf = (rows: readonly string[]): string => `${HEAD}${rows.join('\n')}\n`;
