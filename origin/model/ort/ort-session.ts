@@ -204,8 +204,8 @@ function createSessionOptions(api: OrtApi, { threads, directory, spins = true }:
   // Memory patterns are cached per combination of input shapes, so the cache would grow with every batch and
   // length.
   api.DisableMemPattern(options);
-  // Threads spin between the operators of a run (up to 45 % faster at small batches), and until the next
-  // decode run of a few streams: to wake one takes a sixth of a run of one row.
+  // Threads spin between the operators of a run: up to 45 % faster at small batches. They also spin until the
+  // next decode run of a few streams, because to wake one takes a sixth of a run of one row.
   api.AddSessionConfigEntry(options, 'session.intra_op.spin_duration_us', SPIN_MICROSECONDS);
   // Without VNNI, products of unsigned and signed bytes are summed in 16 bits, which overflow. This makes
   // both unsigned. Where it is not needed, it triples the time of prompts.

@@ -12,7 +12,7 @@ export const settingsOf = (name: string, device: Partial<DeviceSettings> = {}): 
   engine: { ...BASE.engine, device: { ...BASE.engine.device, ...device } },
 });
 
-/** Returns the result of an inspection: a model that needs no memory, but for `changes`. */
+/** Returns the result of an inspection: a model that needs no memory, with `changes`. */
 export const inspectedModel = (
   settings: ModelSettings,
   changes: Partial<InspectedModel> = {},
