@@ -23,10 +23,11 @@ const NPM_POLL_MS = 500;
 
 async function refuseUnusablePorts({ host, port, origins, metricsPort }: StartSettings): Promise<void> {
   const metricsPorts = [metricsPort, ...origins.map((origin) => origin.metricsPort)];
+  const usedPorts = metricsPorts.filter((number) => number !== null);
   for (const [variable, number, address] of [
     ['CONTINUO_PORT', port, host],
     ...origins.map((origin) => ['CONTINUO_ORIGIN_PORT', origin.port, '127.0.0.1'] as const),
-    ...metricsPorts.flatMap((one) => (one ? [['CONTINUO_METRICS_PORT', one, '127.0.0.1'] as const] : [])),
+    ...usedPorts.map((number) => ['CONTINUO_METRICS_PORT', number, '127.0.0.1'] as const),
   ] as const) {
     const fault = await portFault(number, address);
     if (fault === 'EADDRINUSE') {
@@ -144,7 +145,8 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
   const pageLink = { code: randomBytes(16).toString('base64url'), key: state.apiKey };
   const context = { environment, stateDirectory, settings, state, pageLink };
 
-  const metrics = settings.metricsPort && (await serveTogether(settings.metricsPort, settings.origins));
+  const { metricsPort } = settings;
+  await using _metrics = metricsPort === null ? null : await serveTogether(metricsPort, settings.origins);
   const edge = edgeCommand(context);
 
   const stopRequested = new Promise<'signal'>((resolve) => {
@@ -190,7 +192,6 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
     }
   } finally {
     stopping.abort();
-    if (metrics) metrics.close();
     // The Worker ends the running streams with an error event once the origins have ended them.
     await Promise.all(origins.map(({ child }) => child.close()));
     await edgeChild.close();
