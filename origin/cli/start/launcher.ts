@@ -128,6 +128,28 @@ export interface Ready {
   readonly stateDirectory: string;
 }
 
+interface Ending {
+  readonly onEnd: (exit: ChildExit) => void;
+  readonly graceMs: number;
+}
+
+/** Starts an origin for each card. `ready` resolves when it serves for the first time. */
+const startOrigins = (context: CommandContext, endingOf: (command: Command) => Ending) =>
+  context.settings.origins.map((origin) => {
+    const command = originCommand(context, origin);
+    const ready = Promise.withResolvers<void>();
+    const child = startCommand(command, {
+      ...endingOf(command),
+      untilReady: (over) =>
+        untilReady(`${origin.url}/health`, Number.POSITIVE_INFINITY, over).then(ready.resolve),
+      onRestart: ({ code, signal }) =>
+        console.error(`The ${origin.name} died (${signal ?? code}) and is restarted.`),
+      // The others serve on.
+      persists: context.settings.origins.length > 1,
+    });
+    return { child, ready: ready.promise };
+  });
+
 /**
  * Starts the origins and a local Worker, waits until a completion would work, and stops everything on a
  * signal.
@@ -156,25 +178,12 @@ async function run(environment: Environment, onReady: (ready: Ready) => void): P
   });
   const stopping = new AbortController();
   const died = Promise.withResolvers<never>();
-  const options = (command: Command) => ({
-    onEnd: ({ error }: ChildExit) => died.reject(error ?? new StartFailure(command, 'stopped')),
+  const endingOf = (command: Command): Ending => ({
+    onEnd: ({ error }) => died.reject(error ?? new StartFailure(command, 'stopped')),
     graceMs: STOP_GRACE_MS,
   });
-  const origins = settings.origins.map((origin) => {
-    const command = originCommand(context, origin);
-    const ready = Promise.withResolvers<void>();
-    const child = startCommand(command, {
-      ...options(command),
-      untilReady: (over) =>
-        untilReady(`${origin.url}/health`, Number.POSITIVE_INFINITY, over).then(ready.resolve),
-      onRestart: ({ code, signal }) =>
-        console.error(`The ${origin.name} died (${signal ?? code}) and is restarted.`),
-      // The others serve on.
-      persists: settings.origins.length > 1,
-    });
-    return { child, ready: ready.promise };
-  });
-  const edgeChild = startCommand(edge, options(edge));
+  const origins = startOrigins(context, endingOf);
+  const edgeChild = startCommand(edge, endingOf(edge));
   const edgeReady = untilReady(`${settings.url}/health`, READY_WITHIN_MS, stopping.signal).catch(
     (why: unknown) => {
       throw new StartFailure(edge, errorMessage(why));

@@ -9,6 +9,28 @@ import { useSession } from '../../store/session.ts';
 import type { ListedOperation, Parameter } from '../documents.ts';
 import { addressOf, examplesOf, exchange, type Reply, type Values } from './exchange.ts';
 
+type TypedBody = ReturnType<typeof useBody>;
+
+/** The body as typed, and as it was when it could last be read. */
+function useBody(examples: ReturnType<typeof examplesOf>) {
+  const [first] = examples;
+  const text = useSignal(first ? JSON.stringify(first[1], null, 2) : '');
+  const value = useSignal(first?.[1] ?? null);
+  const fault = useSignal('');
+  const write = (typed: string) => {
+    text.value = typed;
+    try {
+      value.value = JSON.parse(typed);
+      fault.value = '';
+    } catch (thrown) {
+      fault.value = `The body is not JSON: ${(thrown as Error).message}`;
+    }
+  };
+  return { text, value, fault, write };
+}
+
+const isOptional = ({ in: place, required }: Parameter) => place === 'header' && required !== true;
+
 /** The request as code, a form that sends it, and the reply. */
 export function TryIt({ listed: { method, path, operation } }: { readonly listed: ListedOperation }) {
   const { key } = useSession();
@@ -16,24 +38,9 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
   const content = requestBody?.content['application/json'];
   const examples = content ? examplesOf(content) : [];
   const values = useSignal<Values>({});
-  const written = useSignal(examples[0] ? JSON.stringify(examples[0][1], null, 2) : '');
-  /** The last body that could be read. */
-  const body = useSignal(examples[0]?.[1] ?? null);
-  const fault = useSignal('');
+  const body = useBody(examples);
   const reply = useSignal<Reply | null>(null);
   const running = useSignal(false);
-  /** Whether the visitor is asked to confirm the request. */
-  const asking = useSignal(false);
-  const write = (text: string) => {
-    written.value = text;
-    try {
-      body.value = JSON.parse(text);
-      fault.value = '';
-    } catch (thrown) {
-      fault.value = `The body is not JSON: ${(thrown as Error).message}`;
-    }
-  };
-  const isOptional = (parameter: Parameter) => parameter.in === 'header' && parameter.required !== true;
   const headers = Object.fromEntries(
     parameters
       .filter((parameter) => parameter.in === 'header' && values.value[parameter.name])
@@ -41,12 +48,11 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
   );
   const url = location.origin + addressOf(path, parameters, values.value);
   const send = async () => {
-    asking.value = false;
     running.value = true;
     const sent = new Headers(headers);
     if (key.value !== null) sent.set('authorization', `Bearer ${key.value}`);
     if (content) sent.set('content-type', 'application/json');
-    const request = { method, headers: sent, ...(content && { body: written.value }) };
+    const request = { method, headers: sent, ...(content && { body: body.text.value }) };
     await exchange(url, request, (arrived) => (reply.value = arrived));
     running.value = false;
   };
@@ -61,70 +67,94 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
   const [documented] = Object.values((responses['200'] ?? responses['201'])?.content ?? {});
   return (
     <div class="operation-request">
-      <Samples request={{ method, url, key: null, headers, body: body.value }} />
+      <Samples request={{ method, url, key: null, headers, body: body.value.value }} />
       <section aria-label="Try it" class="stack">
         <h2>Try it</h2>
         {inputs(parameters.filter((each) => !isOptional(each)))}
-        {examples.length > 1 && (
-          <Select
-            label="Example"
-            value={examples.find(([, value]) => JSON.stringify(value, null, 2) === written.value)?.[0] ?? ''}
-            options={[['', 'Your own body'], ...examples.map(([name]) => [name, name] as const)]}
-            onChange={(name) => write(JSON.stringify(Object.fromEntries(examples)[name] ?? {}, null, 2))}
-          />
-        )}
-        {content && (
-          <label class="field">
-            <span class="visually-hidden">Body</span>
-            <textarea
-              rows={10}
-              spellcheck={false}
-              aria-invalid={fault.value !== ''}
-              value={written.value}
-              onInput={(event) => write(event.currentTarget.value)}
-            />
-          </label>
-        )}
-        {fault.value !== '' && <p class="error-text">{fault.value}</p>}
+        {content && <BodyForm body={body} examples={examples} />}
         <details>
           <summary>Optional headers</summary>
           <div class="stack">{inputs(parameters.filter(isOptional))}</div>
         </details>
-        <Button
-          class="primary"
-          text="Send"
+        <SendButton
+          request={`${method} ${new URL(url).pathname}`}
+          warning={method === 'DELETE' ? operation.summary : null}
           disabled={running.value}
-          onClick={() => {
-            if (method === 'DELETE') asking.value = true;
-            else void send();
-          }}
+          onSend={() => void send()}
         />
-        {asking.value && (
-          <Dialog title="Send this request?" onClose={() => (asking.value = false)}>
-            <div class="stack">
-              <code>
-                {method} {new URL(url).pathname}
-              </code>
-              <p>{operation.summary.replace(/\.?$/, '.')} This cannot be undone.</p>
-              <div class="row">
-                <Button class="danger" text="Delete" onClick={() => void send()} />
-                <Button text="Cancel" onClick={() => (asking.value = false)} />
-              </div>
-            </div>
-          </Dialog>
-        )}
       </section>
-      {reply.value ? (
-        <ReplyView reply={reply.value} />
-      ) : (
-        documented?.example !== undefined && (
-          <section aria-label="Example of a response">
-            <h2>Example of a response</h2>
-            <CodeBlock code={JSON.stringify(documented.example, null, 2)} />
-          </section>
-        )
-      )}
+      {reply.value ? <ReplyView reply={reply.value} /> : <ExampleView example={documented?.example} />}
     </div>
+  );
+}
+
+interface BodyProps {
+  readonly body: TypedBody;
+  readonly examples: ReturnType<typeof examplesOf>;
+}
+
+const BodyForm = ({ body: { text, fault, write }, examples }: BodyProps) => (
+  <>
+    {examples.length > 1 && (
+      <Select
+        label="Example"
+        value={examples.find(([, value]) => JSON.stringify(value, null, 2) === text.value)?.[0] ?? ''}
+        options={[['', 'Your own body'], ...examples.map(([name]) => [name, name] as const)]}
+        onChange={(name) => write(JSON.stringify(Object.fromEntries(examples)[name] ?? {}, null, 2))}
+      />
+    )}
+    <label class="field">
+      <span class="visually-hidden">Body</span>
+      <textarea
+        rows={10}
+        spellcheck={false}
+        aria-invalid={fault.value !== ''}
+        value={text.value}
+        onInput={(event) => write(event.currentTarget.value)}
+      />
+    </label>
+    {fault.value !== '' && <p class="error-text">{fault.value}</p>}
+  </>
+);
+
+interface SendProps {
+  readonly request: string;
+  /** What cannot be undone, which the visitor is asked to confirm; null = nothing. */
+  readonly warning: string | null;
+  readonly disabled: boolean;
+  readonly onSend: () => void;
+}
+
+function SendButton({ request, warning, disabled, onSend }: SendProps) {
+  const asking = useSignal(false);
+  const send = () => {
+    asking.value = false;
+    onSend();
+  };
+  return (
+    <>
+      <Button
+        class="primary"
+        text="Send"
+        disabled={disabled}
+        onClick={() => {
+          if (warning !== null) asking.value = true;
+          else send();
+        }}
+      />
+      {asking.value && (
+        <Dialog title="Send this request?" onClose={() => (asking.value = false)}>
+          <div class="stack">
+            <code>{request}</code>
+            <p>{warning?.replace(/\.?$/, '.')} This cannot be undone.</p>
+            <div class="row">
+              <Button class="danger" text="Delete" onClick={send} />
+              <Button text="Cancel" onClick={() => (asking.value = false)} />
+            </div>
+          </div>
+        </Dialog>
+      )}
+    </>
   );
 }
 
@@ -180,3 +210,13 @@ const ReplyView = ({ reply: { status, milliseconds, text, headers } }: { readonl
     </details>
   </section>
 );
+
+function ExampleView({ example }: { readonly example: unknown }) {
+  if (example === undefined) return null;
+  return (
+    <section aria-label="Example of a response">
+      <h2>Example of a response</h2>
+      <CodeBlock code={JSON.stringify(example, null, 2)} />
+    </section>
+  );
+}
