@@ -1,4 +1,5 @@
-import { type Attribute, ElementType, MICROSOFT, OnnxWriter } from './onnx-writer.ts';
+import { ElementType } from '../../../origin/model/onnx/onnx-graph.ts';
+import { type Attribute, MICROSOFT, OnnxWriter } from './onnx-writer.ts';
 import { type AttentionFrame, PlainAttention } from './plain-attention.ts';
 import { kvScales } from './quantized-kv.ts';
 import { SyntheticWeights } from './synthetic-weights.ts';

@@ -1,22 +1,29 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { ProtoMessage } from './protobuf.ts';
+import {
+  encodeAttribute,
+  encodeInitializer,
+  encodeIntegerAttribute,
+  encodeRawData,
+  encodeTensor,
+} from '../../../origin/model/onnx/onnx-encode.ts';
+import { ElementType, GraphField, ModelField } from '../../../origin/model/onnx/onnx-graph.ts';
+import {
+  encodeFloat,
+  encodeInteger,
+  encodeMessage,
+  encodeString,
+  joined,
+  messageRuns,
+} from '../../../origin/model/onnx/wire-format.ts';
 
-/** Builds an ONNX ModelProto node by node (field numbers: onnx.proto). */
+/**
+ * Builds an ONNX ModelProto node by node (field numbers: onnx.proto), as other exporters write it. ONNX
+ * Runtime reads the same files, so a mistake that the encoder shares with the reader is noticed.
+ */
 
 export const MICROSOFT = 'com.microsoft';
 
-export const ElementType = {
-  float32: 1,
-  uint8: 2,
-  int8: 3,
-  int32: 6,
-  int64: 7,
-  bool: 9,
-  float16: 10,
-  bfloat16: 16,
-  float8e4m3fn: 17,
-} as const;
 export type ElementTypeName = keyof typeof ElementType;
 export type Dimension = number | string;
 
@@ -26,7 +33,7 @@ export type Attribute =
   | { readonly ints: readonly number[] }
   | { readonly float: number }
   | { readonly string: string }
-  | { readonly graph: ProtoMessage };
+  | { readonly graph: readonly Uint8Array[] };
 
 interface NodeOptions {
   readonly domain?: string;
@@ -40,18 +47,15 @@ interface BranchOutput {
   readonly dimensions?: readonly Dimension[];
 }
 
-const AttributeType = { float: 1, int: 2, string: 3, graph: 5, ints: 7 } as const;
 const EXTERNAL_ALIGNMENT = 4096;
 
 export class OnnxWriter {
-  #nodes: ProtoMessage[] = [];
-  readonly #inputs: ProtoMessage[] = [];
-  readonly #outputs: ProtoMessage[] = [];
-  readonly #initializers: ProtoMessage[] = [];
-  readonly #inner: ProtoMessage[] = [];
+  #nodes: Uint8Array[] = [];
+  /** Initializers, inputs, outputs and what is noted of inner tensors. */
+  readonly #parts: Uint8Array[] = [];
   readonly #names = new Set<string>();
   readonly #externalFile: string | undefined;
-  readonly #external: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
+  readonly #externalData: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
   #externalEnd = 0;
   readonly #places = new Map<ArrayBufferView, number>();
 
@@ -61,16 +65,16 @@ export class OnnxWriter {
   }
 
   input(name: string, type: ElementTypeName, dimensions: readonly Dimension[]): void {
-    this.#inputs.push(valueInfo(name, type, dimensions));
+    this.#parts.push(valueInfo(GraphField.input, name, type, dimensions));
   }
 
   output(name: string, type: ElementTypeName, dimensions: readonly Dimension[]): void {
-    this.#outputs.push(valueInfo(name, type, dimensions));
+    this.#parts.push(valueInfo(GraphField.output, name, type, dimensions));
   }
 
   /** Writes down the shape of a node's output (value_info), which ONNX leaves to the exporter. */
   inner(name: string, type: ElementTypeName, dimensions: readonly Dimension[]): void {
-    this.#inner.push(valueInfo(name, type, dimensions));
+    this.#parts.push(valueInfo(GraphField.valueInfo, name, type, dimensions));
   }
 
   /** Returns the first output's name. An empty name stands for an omitted optional input or output. */
@@ -80,23 +84,16 @@ export class OnnxWriter {
     outputs: readonly [string, ...string[]],
     options: NodeOptions = {},
   ): string {
-    const node = new ProtoMessage();
-    for (const name of inputs) node.string(1, name);
-    for (const name of outputs) node.string(2, name);
-    node.string(3, `${operator}:${outputs[0]}`).string(4, operator);
-    for (const [name, value] of Object.entries(options.attributes ?? {})) {
-      const attribute = new ProtoMessage().string(1, name);
-      if ('int' in value) attribute.integer(3, value.int).integer(20, AttributeType.int);
-      else if ('float' in value) attribute.float(2, value.float).integer(20, AttributeType.float);
-      else if ('string' in value) attribute.string(4, value.string).integer(20, AttributeType.string);
-      else if ('ints' in value) {
-        for (const one of value.ints) attribute.integer(8, one);
-        attribute.integer(20, AttributeType.ints);
-      } else attribute.message(6, value.graph).integer(20, AttributeType.graph);
-      node.message(5, attribute);
-    }
-    if (options.domain !== undefined) node.string(7, options.domain);
-    this.#nodes.push(node);
+    this.#nodes.push(
+      encodeMessage(GraphField.node, [
+        ...inputs.map((name) => encodeString(1, name)),
+        ...outputs.map((name) => encodeString(2, name)),
+        encodeString(3, `${operator}:${outputs[0]}`),
+        encodeString(4, operator),
+        ...Object.entries(options.attributes ?? {}).map(([name, value]) => attribute(name, value)),
+        ...(options.domain === undefined ? [] : [encodeString(7, options.domain)]),
+      ]),
+    );
     return outputs[0];
   }
 
@@ -104,17 +101,16 @@ export class OnnxWriter {
    * Writes the graph of a branch. Nodes that `write` adds go to the branch, initializers to the outer graph,
    * which the branch can read. Output names must be unique to the branch.
    */
-  branch(name: string, write: () => readonly BranchOutput[]): ProtoMessage {
+  branch(name: string, write: () => readonly BranchOutput[]): readonly Uint8Array[] {
     const outside = this.#nodes;
     this.#nodes = [];
     const outputs = write();
-    const graph = new ProtoMessage();
-    for (const node of this.#nodes) graph.message(1, node);
-    graph.string(2, name);
-    for (const { name: output, type, dimensions } of outputs)
-      graph.message(12, dimensions ? valueInfo(output, type, dimensions) : typeOnly(output, type));
+    const nodes = this.#nodes;
     this.#nodes = outside;
-    return graph;
+    const encoded = outputs.map(({ name, type, dimensions }) =>
+      dimensions ? valueInfo(GraphField.output, name, type, dimensions) : typeOnly(name, type),
+    );
+    return [...nodes, encodeString(2, name), ...encoded];
   }
 
   /** The same view a second time is in the external file once. */
@@ -124,30 +120,30 @@ export class OnnxWriter {
     dimensions: readonly number[],
     data: ArrayBufferView,
   ): string {
-    const tensor = new ProtoMessage();
-    for (const dimension of dimensions) tensor.integer(1, dimension);
-    tensor.integer(2, ElementType[type]).string(8, name);
     const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-    if (this.#externalFile !== undefined && bytes.length >= 1024) {
-      const offset = this.#externalPlace(data, bytes);
-      const entries = { location: this.#externalFile, offset: `${offset}`, length: `${bytes.length}` };
-      for (const [key, value] of Object.entries(entries)) {
-        tensor.message(13, new ProtoMessage().string(1, key).string(2, value));
-      }
-      tensor.integer(14, 1);
-    } else {
-      tensor.bytes(9, bytes);
-    }
-    this.#initializers.push(tensor);
+    const isExternal = this.#externalFile !== undefined && bytes.length >= 1024;
+    const content = isExternal ? this.#external(data, bytes) : [encodeRawData([bytes])];
+    const elementType = ElementType[type];
+    this.#parts.push(encodeInitializer({ name, elementType, dimensions }, content));
     this.#names.add(name);
     return name;
+  }
+
+  /** Returns the place in the external file, as fields of a tensor. */
+  #external(data: ArrayBufferView, bytes: Uint8Array): Uint8Array[] {
+    const offset = this.#externalPlace(data, bytes);
+    const entries = { location: this.#externalFile!, offset: `${offset}`, length: `${bytes.length}` };
+    const fields = Object.entries(entries).map(([key, value]) =>
+      encodeMessage(13, [encodeString(1, key), encodeString(2, value)]),
+    );
+    return [...fields, encodeInteger(14, 1)];
   }
 
   #externalPlace(data: ArrayBufferView, bytes: Uint8Array): number {
     const known = this.#places.get(data);
     if (known !== undefined) return known;
     const offset = Math.ceil(this.#externalEnd / EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT;
-    this.#external.push({ offset, bytes });
+    this.#externalData.push({ offset, bytes });
     this.#externalEnd = offset + bytes.length;
     this.#places.set(data, offset);
     return offset;
@@ -171,44 +167,42 @@ export class OnnxWriter {
 
   /** Writes `file` and, if one is named, the external data file in its folder. */
   write(directory: string, file: string): void {
-    const graph = new ProtoMessage();
-    for (const node of this.#nodes) graph.message(1, node);
-    graph.string(2, 'synthetic');
-    for (const initializer of this.#initializers) graph.message(5, initializer);
-    for (const input of this.#inputs) graph.message(11, input);
-    for (const output of this.#outputs) graph.message(12, output);
-    for (const inner of this.#inner) graph.message(13, inner);
-    const model = new ProtoMessage()
-      .integer(1, 8)
-      .string(2, 'synthetic')
-      .message(7, graph)
-      .message(8, new ProtoMessage().string(1, '').integer(2, 17))
-      .message(8, new ProtoMessage().string(1, MICROSOFT).integer(2, 1));
+    const graph = [...this.#nodes, encodeString(2, 'synthetic'), ...this.#parts];
+    const sets = [...operatorSet('', 17), ...operatorSet(MICROSOFT, 1)];
+    const head = [encodeInteger(1, 8), encodeString(2, 'synthetic')];
+    const runs = [...head, ...messageRuns(ModelField.graph, graph), ...sets];
     writeRuns(
       join(directory, file),
-      model.parts.map((bytes) => ({ bytes })),
+      runs.map((bytes) => ({ bytes })),
     );
-    if (this.#externalFile !== undefined) writeRuns(join(directory, this.#externalFile), this.#external);
+    if (this.#externalFile !== undefined) writeRuns(join(directory, this.#externalFile), this.#externalData);
   }
 }
+
+const operatorSet = (domain: string, version: number): Uint8Array[] =>
+  messageRuns(8, [encodeString(1, domain), encodeInteger(2, version)]);
+
+function attribute(name: string, value: Attribute): Uint8Array {
+  if ('int' in value) return encodeIntegerAttribute(name, value.int);
+  if ('float' in value) return encodeAttribute(name, 'float', encodeFloat(2, value.float));
+  if ('string' in value) return encodeAttribute(name, 'string', encodeString(4, value.string));
+  if ('graph' in value) return encodeAttribute(name, 'graph', encodeMessage(6, value.graph));
+  return encodeAttribute(name, 'integers', joined(value.ints.map((one) => encodeInteger(8, one))));
+}
+
+const valueInfo = (
+  field: number,
+  name: string,
+  type: ElementTypeName,
+  dimensions: readonly Dimension[],
+): Uint8Array => encodeTensor(field, { name, elementType: ElementType[type], dimensions });
 
 /** An output whose shape ONNX infers. */
-function typeOnly(name: string, type: ElementTypeName): ProtoMessage {
-  const tensor = new ProtoMessage().integer(1, ElementType[type]);
-  return new ProtoMessage().string(1, name).message(2, new ProtoMessage().message(1, tensor));
-}
-
-function valueInfo(name: string, type: ElementTypeName, dimensions: readonly Dimension[]): ProtoMessage {
-  const shape = new ProtoMessage();
-  for (const dimension of dimensions) {
-    const encoded = new ProtoMessage();
-    if (typeof dimension === 'number') encoded.integer(1, dimension);
-    else encoded.string(2, dimension);
-    shape.message(1, encoded);
-  }
-  const tensor = new ProtoMessage().integer(1, ElementType[type]).message(2, shape);
-  return new ProtoMessage().string(1, name).message(2, new ProtoMessage().message(1, tensor));
-}
+const typeOnly = (name: string, type: ElementTypeName): Uint8Array =>
+  encodeMessage(GraphField.output, [
+    encodeString(1, name),
+    encodeMessage(2, [encodeMessage(1, [encodeInteger(1, ElementType[type])])]),
+  ]);
 
 /** Writes byte runs. Small runs are joined into one write; a run with an offset is written there. */
 function writeRuns(

@@ -77,40 +77,6 @@ export function transpose(values: Float32Array, columns: number, rows: number): 
   return result;
 }
 
-/** IEEE 754 binary16 bits, round to nearest even. */
-export function toFloat16(values: Float32Array): Uint16Array {
-  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  const halves = new Uint16Array(bits.length);
-  for (let at = 0; at < bits.length; at++) halves[at] = halfOf(bits[at]!);
-  return halves;
-}
-
-/** The upper halves of float32 words, round to nearest even. For finite values. */
-export function toBfloat16(values: Float32Array): Uint16Array {
-  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  const halves = new Uint16Array(words.length);
-  for (let at = 0; at < words.length; at++) {
-    const word = words[at]!;
-    halves[at] = (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
-  }
-  return halves;
-}
-
-function halfOf(word: number): number {
-  const sign = (word >>> 16) & 0x8000;
-  const magnitude = word & 0x7fffffff;
-  if (magnitude >= 0x47800000) return sign | (magnitude > 0x7f800000 ? 0x7e00 : 0x7c00);
-  if (magnitude < 0x38800000) {
-    // Subnormal: let the addition of 0.5 do the rounding at the 2^-24 grid.
-    const scaled = new Float32Array(Uint32Array.of(magnitude).buffer)[0]! * 16_777_216;
-    const floor = Math.floor(scaled);
-    const up = scaled - floor > 0.5 || (scaled - floor === 0.5 && (floor & 1) === 1);
-    return sign | (floor + (up ? 1 : 0));
-  }
-  const rounded = magnitude + 0xfff + ((magnitude >>> 13) & 1);
-  return sign | ((rounded - 0x38000000) >>> 13);
-}
-
 /** bitsandbytes' FP4: the numbers that the upper bit of four negates. */
 const FP4 = [0, 0.0052083333, 0.6666667, 1, 0.33333333, 0.5, 0.16666667, 0.25];
 

@@ -1,20 +1,7 @@
+import { floatsOf } from '../../../origin/export/graph/float-type.ts';
 import type { SyntheticModel } from './llama-graph.ts';
 import { type Attribute, MICROSOFT, type OnnxWriter } from './onnx-writer.ts';
-import {
-  quantizeBlocks,
-  quantizeFloats,
-  quantizeTensor,
-  toBfloat16,
-  toFloat16,
-  transpose,
-  WeightSource,
-} from './random-weights.ts';
-
-const STORED = {
-  float32: (values: Float32Array) => values,
-  float16: toFloat16,
-  bfloat16: toBfloat16,
-} as const;
+import { quantizeBlocks, quantizeFloats, quantizeTensor, transpose, WeightSource } from './random-weights.ts';
 
 /** A weight quantised in blocks, and the operator that multiplies by it. */
 interface Blocks {
@@ -90,7 +77,7 @@ export class SyntheticWeights {
     const { precision, repeatsLayers } = this.#model;
     if (!repeatsLayers) return this.floats(`${name}.weight`, shape, random());
     const first = name.replace(/\blayers\.\d+/, 'layers.0');
-    const values = this.#ofFirstLayer.get(first) ?? STORED[precision](random());
+    const values = this.#ofFirstLayer.get(first) ?? floatsOf(precision, random());
     this.#ofFirstLayer.set(first, values);
     return this.#writer.initializer(`${name}.weight`, precision, shape, values);
   }
@@ -137,6 +124,6 @@ export class SyntheticWeights {
   floats(name: string, dimensions: readonly number[], values: Float32Array): string {
     const { precision } = this.#model;
     if (this.#writer.has(name)) return name;
-    return this.#writer.initializer(name, precision, dimensions, STORED[precision](values));
+    return this.#writer.initializer(name, precision, dimensions, floatsOf(precision, values));
   }
 }
