@@ -32,10 +32,11 @@ export class IdleRows {
 
   /**
    * Returns a batch of these slots, which include those of `batch`; valid until the next call. What the batch
-   * says of idle rows does not count: a prompt may have begun in their slots.
+   * says of idle rows does not count: a prompt may have begun in their slots. All later slots have idle rows
+   * too, because a run with more rows may be made with it.
    */
   widened({ firstSlot, rows, tokens, positions, idle }: DecodeBatch, wide: SlotRange): DecodeBatch {
-    for (let row = 0; row < wide.rows; row++) {
+    for (let row = 0; wide.firstSlot + row < this.#ends.length; row++) {
       const slot = wide.firstSlot + row;
       const at = slot - firstSlot;
       const isIdle = at < 0 || at >= rows || Boolean(idle?.[at]);

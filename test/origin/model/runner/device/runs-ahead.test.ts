@@ -63,17 +63,17 @@ const rowOf = (text: readonly number[], slot: number) => ({
 /**
  * Adds a token to each text; if a run has begun, to those of it, and the others join the next one.
  * @param chosen slots of the texts that get one, whatever has begun
- * @returns these slots
+ * @returns these slots, and the rows of the run
  */
 function decode(runner: GraphRunner, texts: Texts, continues: boolean, chosen?: ReadonlySet<number>) {
   const slots = [...texts.keys()].filter((slot) => texts[slot] !== null);
   const begun = slots.filter((slot) => runner.hasBegun(rowOf(texts[slot]!, slot)));
   const asked = chosen ?? new Set(begun.length > 0 ? begun : slots);
-  const rows = texts.map((text, slot) => (asked.has(slot) ? text : null));
+  const rows = texts.slice(0, 1 + Math.max(...asked)).map((text, slot) => (asked.has(slot) ? text : null));
   const ofRows = <T>(of: (text: number[] | null) => T) => rows.map(of);
   const logits = runner.decode({
     firstSlot: 0,
-    rows: SLOTS,
+    rows: rows.length,
     tokens: Int32Array.from(ofRows((text) => text?.at(-1) ?? 0)),
     // The runner knows better where an idle row may write.
     positions: Int32Array.from(ofRows((text) => (text === null ? 0 : text.length - 1))),
@@ -82,11 +82,9 @@ function decode(runner: GraphRunner, texts: Texts, continues: boolean, chosen?: 
     continues,
     joining: slots.filter((slot) => !asked.has(slot)).map((slot) => rowOf(texts[slot]!, slot)),
   });
-  for (const [row, text] of rows.entries()) {
-    const drawn = runner.sparse!.draws!.drawn(logits.subarray(row * VOCABULARY, (row + 1) * VOCABULARY));
-    text?.push(drawn!.id);
-  }
-  return asked;
+  const rowAt = (row: number) => logits.subarray(row * VOCABULARY, (row + 1) * VOCABULARY);
+  for (const [row, text] of rows.entries()) text?.push(runner.sparse!.draws!.drawn(rowAt(row))!.id);
+  return { asked, rowAt };
 }
 
 const chunkOf = (slot: number, tokens: readonly number[]) => ({
@@ -99,17 +97,20 @@ const chunkOf = (slot: number, tokens: readonly number[]) => ({
 const prefill = (runner: GraphRunner, slot: number, tokens: readonly number[]) =>
   runner.prefill(chunkOf(slot, tokens), new AbortController().signal);
 
-const bitsOf = (logits: Float32Array) =>
-  Buffer.from(Uint8Array.from(new Uint8Array(logits.slice().buffer))).toString('hex');
+const hexOf = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
+const bitsOf = (logits: Float32Array) => hexOf(new Uint8Array(logits.slice().buffer));
 
 const slot = fc.nat(SLOTS - 1);
+const token = fc.nat(VOCABULARY - 1);
+/** Of the row that the host reads although the card has drawn from it. */
+const needed = fc.option(slot);
 const operation = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ kind: fc.constant('decode') }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('prefill'), slot, token: fc.nat(VOCABULARY - 1) }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('join'), slot, token: fc.nat(VOCABULARY - 1) }) },
+  { weight: 8, arbitrary: fc.record({ kind: fc.constant('decode'), needed }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('prefill'), slot, token }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('join'), slot, token, needed }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('end'), slot }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('copy'), slot, to: slot }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('replace'), slot, token: fc.nat(VOCABULARY - 1) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('replace'), slot, token }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('shorten'), slot }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('read'), slot }) },
 );
@@ -130,29 +131,34 @@ async function perform(
   const made: ReadonlySet<number>[] = [];
   let taken = 0;
   let joined = 0;
-  const step = () => {
+  const step = (wanted: number | null) => {
     texts = texts.map((row) => (row !== null && row.length < CONTEXT - 1 ? row : null));
     if (texts.every((row) => row === null)) return;
     taken += Number(texts.some((row, at) => row !== null && runner.hasBegun(rowOf(row, at))));
-    made.push(decode(runner, texts, steps === undefined, steps?.[made.length]));
+    const { asked, rowAt } = decode(runner, texts, steps === undefined, steps?.[made.length]);
+    made.push(asked);
+    if (wanted === null || !asked.has(wanted)) return;
+    runner.sparse!.complete(rowAt(wanted));
+    seen.push(bitsOf(rowAt(wanted)));
   };
   const note = (at: number) => {
     const text = texts[at];
-    if (text) seen.push([[...text], Buffer.from(kvOf(runner, at, text.length - 1)).toString('hex')]);
+    if (text) seen.push([[...text], hexOf(kvOf(runner, at, text.length - 1))]);
   };
   for (const operation of operations) {
     const at = 'slot' in operation ? operation.slot : 0;
+    const wanted = 'needed' in operation ? operation.needed : null;
     const text = texts[at] ?? null;
-    if (operation.kind === 'decode') step();
+    if (operation.kind === 'decode') step(wanted);
     else if ((operation.kind === 'prefill' || operation.kind === 'join') && 'token' in operation) {
-      const tokens = [3, 1, 4, 1, 5, operation.token];
+      const tokens = [...[3, 1, 4, 1, 5, 9, 2].slice(operation.token % 7), operation.token];
       texts[at] = null;
       const prompt = tokens.slice(0, -1);
       const isBehind = operation.kind === 'join' && steps === undefined;
       const begun = isBehind ? runner.beginPrefill([chunkOf(at, prompt)]) : null;
       joined += Number(begun !== null);
       const logits = begun === null ? bitsOf(await prefill(runner, at, prompt)) : null;
-      if (operation.kind === 'join') step();
+      if (operation.kind === 'join') step(wanted);
       seen.push(logits ?? bitsOf(begun!.finish()));
       texts[at] = tokens;
     } else if (operation.kind === 'end') {
@@ -187,9 +193,9 @@ describe.runIf(hasCompiler)('runs that begin before the last tokens are read', (
       expect(begun.seen).toEqual((await perform(runner, all, begun.made)).seen);
     });
     const numRuns = runs(60);
-    await fc.assert(property, { numRuns, seed: 11 });
-    expect(counts.taken).toBeGreaterThan(5 * numRuns);
-    expect(counts.joined).toBeGreaterThan(1.5 * numRuns);
+    await fc.assert(property, { numRuns });
+    expect(counts.taken).toBeGreaterThan(2 * numRuns);
+    expect(counts.joined).toBeGreaterThan(numRuns / 2);
   });
 
   it('end before KV changes or a prompt uses their memory, and keep all rows but those of changed slots', async () => {
@@ -242,6 +248,24 @@ describe.runIf(hasCompiler)('runs that begin before the last tokens are read', (
     expect([bitsOf(row), runner.hasBegun(rowOf(text, 0))]).toEqual([whole, false]);
   });
 
+  it('bring back overwritten logits without a write to the prompt of a slot that has become free', async () => {
+    const { runner } = opened();
+    const prompt = [7, 6, 5, 4, 3, 2, 1];
+    const expected = bitsOf(await prefill(runner, 3, prompt));
+    const texts: Texts = [[1, 2, 3], null, null, [9, 8, 7]];
+    for (const at of [0, 3]) await prefill(runner, at, texts[at]!.slice(0, -1));
+    decode(runner, texts, true);
+    const text = texts[0]!;
+    const begun = runner.beginPrefill([chunkOf(3, prompt)])!;
+    const [tokens, positions] = [Int32Array.of(text.at(-1)!), Int32Array.of(text.length - 1)];
+    const batch = { firstSlot: 0, rows: 1, tokens, positions, draws: [drawOf(0.5)], continues: true };
+    runner.sparse!.complete(runner.decode(batch).subarray(0, VOCABULARY));
+    expect(bitsOf(begun.finish())).toBe(expected);
+    const after = hexOf(kvOf(runner, 3, prompt.length));
+    await prefill(runner, 2, prompt);
+    expect(after).toBe(hexOf(kvOf(runner, 2, prompt.length)));
+  });
+
   it('have the rows that join them', async () => {
     const { runner } = opened();
     const texts: Texts = [[1, 2, 3], null, null, null];
@@ -249,8 +273,8 @@ describe.runIf(hasCompiler)('runs that begin before the last tokens are read', (
     decode(runner, texts, true);
     await prefill(runner, 3, [5, 6]);
     texts[3] = [5, 6, 7];
-    expect(decode(runner, texts, true)).toEqual(new Set([0]));
-    expect(decode(runner, texts, true)).toEqual(new Set([0, 3]));
+    expect(decode(runner, texts, true).asked).toEqual(new Set([0]));
+    expect(decode(runner, texts, true).asked).toEqual(new Set([0, 3]));
   });
 
   it('do not delay reads of KV, which they do not touch', async () => {
