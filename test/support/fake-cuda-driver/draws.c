@@ -1,6 +1,6 @@
 /*
  * draw-tokens.cu on the CPU: a thread block whose threads run one after the other, each up to the next
- * barrier.
+ * barrier, in another order after each. So a thread that reads what others write without a barrier is found.
  */
 #include <math.h>
 #include <stdint.h>
@@ -49,9 +49,12 @@ static void run_on_cpu(unsigned columns, const uint64_t *arguments, void (*run_t
       makecontext(contexts + i, run_thread, 0);
       running[i] = 1;
     }
+    unsigned order = 1;
     for (int left = 1; left;) {
       left = 0;
-      for (thread = 0; thread < THREADS; thread++) {
+      order = order * 1664525 + 1013904223;
+      for (unsigned i = 0; i < THREADS; i++) {
+        thread = (order >> 16) % THREADS ^ i;
         if (running[thread]) swapcontext(&scheduler, contexts + thread);
         left += running[thread];
       }

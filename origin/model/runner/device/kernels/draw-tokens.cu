@@ -86,6 +86,8 @@ SHARED u64 masses[BINS];
 SHARED unsigned counts[BINS];
 SHARED struct {
   int invalid, best, listed, group, bins[LEVELS], level, failed, token;
+  /** Tokens in the bin that was chosen last. */
+  unsigned chosen;
   float highest;
   double before, weight, total;
 } common;
@@ -377,6 +379,7 @@ DEVICE void choose_bin(double share, int level) {
   }
   common.bins[level] = last;
   common.level = level + 1;
+  common.chosen = counts[last];
   common.failed = level == 0 && last == BINS - 1;
 }
 
@@ -389,7 +392,8 @@ DEVICE int find_nucleus(Row row, double share, Weighing *by) {
     choose_bin(share, level);
     SYNC();
     if (common.failed) return 0;
-    if (counts[common.bins[level]] <= MOST) break;
+    // Not from `counts`, which a faster thread may already clear for the next level.
+    if (common.chosen <= MOST) break;
   }
   if (THREAD == 0) common.listed = 0;
   SYNC();
