@@ -179,7 +179,7 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
     async (_, kinds, numRuns, share) => {
       Object.assign(runs, { begun: 0, all: 0, joining: 0, prompts: 0 });
       const property = fc.asyncProperty(workload(kinds), fc.constantFrom(0, 3, 1000), compare);
-      await fc.assert(property, { numRuns, seed: 7 });
+      await fc.assert(property, { numRuns });
       expect(runs.begun).toBeGreaterThan(share * runs.all);
       expect(runs.joining).toBeGreaterThan(0);
       expect(runs.prompts).toBeGreaterThan(0);
