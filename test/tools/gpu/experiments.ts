@@ -16,7 +16,7 @@ import { transcribe } from '../../origin/engine/support/transcript.ts';
 import { median } from '../bench/statistics.ts';
 import { tenReloads, twoEngines } from './reloads.ts';
 import { changedRunner, deviceRunnerOn } from './runners.ts';
-import { closedLoops, engineRates, httpRates, outOfTheBox, prefixGains } from './served-rates.ts';
+import { closedLoops, engineRates, httpRates, outOfTheBox, prefixGains, SERVED } from './served-rates.ts';
 import { plainVocabulary, SPARSE_THREADS, sparseTokens } from './sparse-tokens.ts';
 
 /** Questions that only a card can answer. Each gives numbers by name, or the error that it ended with. */
@@ -53,7 +53,7 @@ export async function runExperiments(
   words: readonly string[],
   onAnswers: (answers: Answers) => void,
 ): Promise<Answers> {
-  const served = { ...setting, promptTokens: 64, tokens: 100 };
+  const served = { ...setting, ...SERVED };
   const experiments: Readonly<Record<string, () => Promise<Answer>>> = {
     'tokens from sparse rows against those from whole rows': () => tokensOfSparseRows(setting),
     'decode in the engine': () => engineRates(served),

@@ -11,17 +11,19 @@ import { openModel } from '../../../origin/model/open/open-model.ts';
 import { type ModelPlan, planModel } from '../../../origin/model/open/plan-model.ts';
 import { cudaFolder } from '../../../origin/model/ort/cuda-folder.ts';
 import type { OrtDevice } from '../../../origin/model/ort/ort-device.ts';
-import { aboveZero, list, modelOrDirectory, whole } from '../bench/arguments.ts';
+import { aboveZero, list, modelOrDirectory, oneOf, whole } from '../bench/arguments.ts';
 import { benchModels } from '../bench/models.ts';
 import { measureBandwidth } from './bandwidth.ts';
 import { type DecodeRate, decodeRates } from './decode-rate.ts';
-import { type Answers, runExperiments } from './experiments.ts';
+import { type Answer, type Answers, runExperiments } from './experiments.ts';
 import { type Differences, requireCorrectLogits } from './gate.ts';
 import { compareStarts, GREEDY_LENGTH, greedyStart } from './greedy-start.ts';
 import { pack } from './luggage/luggage.ts';
 import { runPlan } from './plan.ts';
 import { type ProviderAtHand, providersAtHand } from './providers.ts';
+import { filesOf, RIVALS } from './rivals/rivals.ts';
 import { runnerCases, withNumbers } from './runners.ts';
+import { type Rates, rivalRates, SERVED } from './served-rates.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
 import { writeTransformersModel } from './transformers-model.ts';
 
@@ -29,7 +31,7 @@ import { writeTransformersModel } from './transformers-model.ts';
 
 const MODELS = Object.keys(benchModels);
 /** In order. The gate compares logits with float64 before anything is measured. */
-const PARTS = ['tests', 'states', 'gate', 'rates', 'questions', 'transformers'] as const;
+const PARTS = ['tests', 'states', 'gate', 'rates', 'questions', 'transformers', 'rivals'] as const;
 const STATES = 'test/tools/gpu/states.test.ts';
 
 const program = new Command('gpu')
@@ -59,6 +61,12 @@ const program = new Command('gpu')
     modelOrDirectory(MODELS),
   )
   .option('--pack <directory>', 'writes luggage for a machine without network instead of measuring')
+  .option(
+    '--rival <names>',
+    `comma-separated: ${Object.keys(RIVALS).join(', ')}; with --pack, default none`,
+    list(oneOf(Object.keys(RIVALS))),
+  )
+  .option('--rivals <directory>', 'where the files of rivals are', '.continuo/rivals')
   .option('--architecture <number>', 'of the card that the luggage is for; 90 = Hopper', whole(1), 90);
 
 interface Options {
@@ -77,6 +85,8 @@ interface Options {
   readonly stages: string[];
   readonly rehearse?: string;
   readonly pack?: string;
+  readonly rival?: string[];
+  readonly rivals: string;
   readonly architecture: number;
 }
 
@@ -197,10 +207,13 @@ async function measure(
 
 function print(report: Report, transformers: TransformersRates | null): void {
   if (report.rates.length > 0) printRates(report, transformers);
-  for (const [question, answer] of Object.entries(report.experiments ?? {})) {
-    const answers = Object.entries(answer).map(([name, value]) => `${name}: ${value}`);
-    console.log(`\n${report.provider}, ${question}\n  ${answers.join('\n  ')}`);
-  }
+  for (const [question, answer] of Object.entries(report.experiments ?? {}))
+    printAnswer(`${report.provider}, ${question}`, answer);
+}
+
+function printAnswer(title: string, answer: Answer): void {
+  const answers = Object.entries(answer).map(([name, value]) => `${name}: ${value}`);
+  console.log(`\n${title}\n  ${answers.join('\n  ')}`);
 }
 
 function printRates(report: Report, transformers: TransformersRates | null): void {
@@ -243,10 +256,35 @@ function measureTransformers(options: Options, notRun: string[]): TransformersRa
   }
 }
 
+/** Measures rivals whose files are here. Names the others in `notRun`, and those that fail. */
+async function measureRivals(
+  options: Options,
+  notRun: string[],
+  onRates: (name: string, rates: Rates) => void,
+): Promise<void> {
+  const { rival = Object.keys(RIVALS), rivals, python, batches } = options;
+  for (const name of rival) {
+    const files = filesOf(rivals, name);
+    if (files === null) {
+      notRun.push(`${name}: its files are not in ${rivals}`);
+      continue;
+    }
+    const setting = { files, python, batches, directory: directoryOf(options), ...SERVED };
+    try {
+      await rivalRates(RIVALS[name]!, setting, (rates) => onRates(name, rates));
+    } catch (error) {
+      notRun.push(`${name}: ${(error as Error).message}`);
+      process.exitCode = 1;
+    }
+  }
+}
+
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
   if (options.pack !== undefined) {
-    console.log(pack(options.pack, options.architecture).join('\n'));
+    const assembled = (options.rival ?? []).map((name) => [name, RIVALS[name]!.assemble] as const);
+    const lines = await pack(options.pack, options.architecture, Object.fromEntries(assembled));
+    console.log(lines.join('\n'));
     return;
   }
   if (options.plan !== undefined) {
@@ -273,12 +311,13 @@ async function main(): Promise<void> {
     if (tests.status !== 0) process.exitCode = 1;
   }
   let transformers: TransformersRates | null = null;
+  const rivals: Record<string, Rates> = {};
   const reports: Report[] = [];
   mkdirSync(options.out, { recursive: true });
   const file = path.join(options.out, 'report.json');
   // After each measurement, because the time on a borrowed machine can end at any moment.
   const write = (unfinished: readonly Report[] = []) => {
-    const all = { reports: [...reports, ...unfinished], transformers, notRun };
+    const all = { reports: [...reports, ...unfinished], transformers, rivals, notRun };
     writeFileSync(`${file}.new`, `${JSON.stringify(all, null, 2)}\n`);
     renameSync(`${file}.new`, file);
   };
@@ -296,8 +335,15 @@ async function main(): Promise<void> {
   }
   if (here.length > 0 && options.parts.includes('transformers'))
     transformers = measureTransformers(options, notRun);
+  if (options.parts.includes('rivals')) {
+    await measureRivals(options, notRun, (name, rates) => {
+      rivals[name] = rates;
+      write();
+    });
+  }
   write();
   for (const report of reports) print(report, transformers);
+  for (const [name, rates] of Object.entries(rivals)) printAnswer(name, rates);
   for (const line of notRun) console.log(`not run: ${line}`);
   console.log(`written to ${file}`);
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { RIVALS } from './rivals/rivals.ts';
 
 /** The stages of a day with a card. Each is a process of its own, so that a lost card costs one of them. */
 
@@ -17,6 +18,7 @@ interface Stage {
   readonly questions?: string;
   readonly batches?: string;
   readonly context?: number;
+  readonly rival?: string;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -87,6 +89,14 @@ const STAGES: readonly Stage[] = [
   },
   { name: '450 M', seconds: 20, model: '450m-fp16', parts: ['rates'] },
   { name: 'transformers', seconds: 60, model: LLAMA, parts: ['transformers'] },
+  // One that was not brought is named in the report of its stage.
+  ...Object.keys(RIVALS).map((rival) => ({
+    name: rival,
+    seconds: 120,
+    model: LLAMA,
+    parts: ['rivals'],
+    rival,
+  })),
 ];
 
 export interface PlanOptions {
@@ -96,6 +106,7 @@ export interface PlanOptions {
   readonly providers: readonly string[];
   readonly batches: readonly number[];
   readonly python: string;
+  readonly rivals: string;
   readonly out: string;
   /** Replaces the models of all stages, to rehearse them. Their tests are loaded and not run. */
   readonly rehearse?: string | undefined;
@@ -157,15 +168,17 @@ async function writeModels(models: readonly string[], timeout: number): Promise<
 }
 
 function runStage(stage: Stage, options: PlanOptions, directory: string, timeout: number): Promise<number> {
-  const { providers, batches, python, rehearse } = options;
-  const { parts, questions, context, environment } = stage;
+  const { providers, batches, python, rivals, rehearse } = options;
+  const { parts, questions, context, rival, environment } = stage;
   const model = rehearse ?? stage.model;
   const flags = {
     providers: providers.join(),
     batches: rehearse ? batches.join() : (stage.batches ?? batches.join()),
     parts: parts.join(),
     python,
+    rivals,
     out: directory,
+    ...(rival !== undefined && { rival }),
     ...(model !== undefined && { model }),
     ...(questions !== undefined && { experiments: questions }),
     ...(context !== undefined && !rehearse && { context: `${context}` }),

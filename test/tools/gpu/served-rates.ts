@@ -8,10 +8,11 @@ import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { OriginProcess, SECRET } from '../../origin/http/origin-process.ts';
 import { benchSubmission, engineTargetOf } from '../bench/engine-target.ts';
 import { measureLoad } from '../bench/load.ts';
-import { tokenIds } from '../bench/plan.ts';
+import { CONTEXT, tokenIds } from '../bench/plan.ts';
 import { type Measured, measureSharedPrefix, PROMPTS } from '../bench/shared-prefix.ts';
 import { median } from '../bench/statistics.ts';
 import { type Job, originTarget, type Target } from '../bench/target.ts';
+import { type Rival, type ServerSetting, withRival } from './rivals/rival.ts';
 
 export interface ServedSetting {
   readonly directory: string;
@@ -20,6 +21,9 @@ export interface ServedSetting {
   readonly promptTokens: number;
   readonly tokens: number;
 }
+
+/** Sizes of requests where decoding is measured. */
+export const SERVED = { promptTokens: 64, tokens: 100 };
 
 /** Ends after the last token that is asked for. */
 const SCHEMA = { type: 'array', items: { type: 'string', maxLength: 40 }, minItems: 1000 };
@@ -56,7 +60,7 @@ export async function startEngine(
   const model = {
     directory,
     slots: Math.max(...batches),
-    contextLength: 2048,
+    contextLength: CONTEXT,
     threads: availableParallelism(),
     kvLimitBytes: null,
     device,
@@ -104,21 +108,40 @@ export async function engineRates(setting: ServedSetting): Promise<Rates> {
 }
 
 /** Tokens per second of greedy decoding, by number of streams. */
-export async function httpRates({
-  directory,
-  device,
-  batches,
-  promptTokens,
-  tokens,
-}: ServedSetting): Promise<Rates> {
+export async function httpRates(setting: ServedSetting): Promise<Rates> {
+  const { directory, device, batches } = setting;
   const size = sized(Math.max(...batches));
-  return await withOrigin('HTTP', { directory, device }, size, async (target) => {
-    const rates: Record<string, string> = {};
-    for (const batch of batches) {
-      await loadOf(target, batch, promptTokens, 8);
-      rates[`${batch} streams`] = `${await loadOf(target, batch, promptTokens, tokens)} tokens/s`;
-    }
-    return rates;
+  return await withOrigin('HTTP', { directory, device }, size, (target) => decodeRatesOf(target, setting));
+}
+
+async function decodeRatesOf(
+  target: Target,
+  { batches, promptTokens, tokens }: Pick<ServedSetting, 'batches' | 'promptTokens' | 'tokens'>,
+): Promise<Rates> {
+  const rates: Record<string, string> = {};
+  for (const batch of batches) {
+    await loadOf(target, batch, promptTokens, 8);
+    rates[`${batch} streams`] = `${await loadOf(target, batch, promptTokens, tokens)} tokens/s`;
+  }
+  return rates;
+}
+
+/**
+ * What `httpRates` and `closedLoops` measure of the origin, of a rival's server.
+ * @param onRates takes what has been measured so far
+ */
+export async function rivalRates(
+  rival: Pick<Rival, 'server' | 'notable'>,
+  setting: Omit<ServedSetting, 'device'> & Pick<ServerSetting, 'files' | 'python'>,
+  onRates: (rates: Rates) => void,
+): Promise<void> {
+  const streams = Math.max(...setting.batches);
+  await withRival(rival, { ...setting, contextLength: CONTEXT, streams }, async (target, started) => {
+    const start = `${started.seconds.toFixed(1)} s`;
+    const decode = await decodeRatesOf(target, setting);
+    const rates = { start, notes: started.notes(), ...decode };
+    onRates(rates);
+    onRates({ ...rates, ...(await loopsOf(target, streams)) });
   });
 }
 
@@ -203,7 +226,7 @@ async function lineOf(
 }
 
 /** Settings of an origin with this many slots. */
-const sized = (slots: number) => ({ CONTINUO_SLOTS: String(slots), CONTINUO_CONTEXT: '2048' });
+const sized = (slots: number) => ({ CONTINUO_SLOTS: String(slots), CONTINUO_CONTEXT: String(CONTEXT) });
 
 /** Starts an origin, and stops it after its use. */
 async function withOrigin<T>(

