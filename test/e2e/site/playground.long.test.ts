@@ -165,7 +165,7 @@ describe('in a window of 820 pixels', () => {
   });
 });
 
-test('with fingers, controls are whole, and a tap opens the alternatives, which stay until a tap elsewhere, fit beside their token in low windows, and move and hide with it', async ({
+test('with fingers, controls are whole, low windows show lines of the text, and a tap opens the alternatives, which stay until a tap elsewhere, fit beside their token in low windows, and move and hide with it', async ({
   visit,
 }) => {
   const site = await visit('/', { width: 390, touch: true });
@@ -187,6 +187,18 @@ test('with fingers, controls are whole, and a tap opens the alternatives, which 
   await expect.poll(() => shown(page)).not.toBe(before);
   await status(page).getByText('Finished').waitFor();
 
+  for (const [width, height] of [
+    [844, 390],
+    [640, 400],
+    [320, 256],
+  ] as const) {
+    await page.setViewportSize({ width, height });
+    await token.scrollIntoViewIfNeeded();
+    const editor = page.locator('.text-editor');
+    await expect.poll(async () => (await editor.boundingBox())!.height).toBeGreaterThan(56);
+    await button(page, 'Complete').scrollIntoViewIfNeeded();
+    await expect.poll(async () => (await button(page, 'Complete').boundingBox())!.y).toBeLessThan(height);
+  }
   await page.setViewportSize({ width: 1280, height: 360 });
   await page.getByLabel('Preset').selectOption('Most likely');
   await complete(page);
