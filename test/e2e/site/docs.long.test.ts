@@ -102,12 +102,13 @@ async function walkGuides({ page, violations }: SitePage): Promise<void> {
   await heading(page, 'Constraints').waitFor();
 }
 
-test('an operation is sent, contents and guides lead to others without loading the page, and pages begin at one edge with copy buttons in their blocks', async ({
+test('an operation is sent and described without marks of Markdown, contents and guides lead to others without loading the page, and pages begin at one edge with copy buttons in their blocks', async ({
   visit,
   system,
 }) => {
   const site = await visit('/docs/api/createCompletion');
   const { page, requestedUrls } = site;
+  await expect.poll(() => page.locator('.operation').textContent()).not.toContain('`');
   await page.getByRole('button', { name: 'Send' }).press('Enter');
   await page.getByRole('region', { name: 'Response', exact: true }).getByText('Status 200').waitFor();
   const names = () => contents(page).getByRole('link').allInnerTexts();

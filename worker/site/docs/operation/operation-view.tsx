@@ -9,6 +9,7 @@ import {
 } from '../documents.ts';
 import { DocumentFailure, Method, NotFound } from '../overview.tsx';
 import { type ApiName, toOperation } from '../routes.ts';
+import { Description } from './description.tsx';
 import { type Field, fieldListsOf } from './operation-fields.ts';
 import { TryIt } from './try-it.tsx';
 import '../style/operation.css';
@@ -98,7 +99,9 @@ const FieldItem = ({ name, type, limits, required, description, fallback, aliase
       <span class="quiet">{[type, ...limits].join(', ')}</span>
       {required && <span class="schema-required">required</span>}
     </p>
-    <p>{description}</p>
+    <p>
+      <Description text={description} />
+    </p>
     {fallback !== null && <p class="quiet">Default: {fallback}</p>}
     {aliases.length > 0 && (
       <p class="quiet">
@@ -135,7 +138,10 @@ const ResponseItem = ({
 }: ResponseProps) => (
   <li>
     <p class="schema-head">
-      <code>{status}</code> <span class={status < '300' ? '' : 'codes'}>{description}</span>
+      <code>{status}</code>{' '}
+      <span class={status < '300' ? '' : 'codes'}>
+        <Description text={description} />
+      </span>
     </p>
     {status < '300' && (
       <>
@@ -153,7 +159,9 @@ const ResponseItem = ({
             {Object.entries(headers).map(([name, header]) => (
               <li key={name}>
                 <code>{name}</code>
-                <p>{header.description.replaceAll('`', '')}</p>
+                <p>
+                  <Description text={header.description} />
+                </p>
               </li>
             ))}
           </ul>

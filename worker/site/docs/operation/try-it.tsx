@@ -7,6 +7,7 @@ import { CodeBlock } from '../../copy/code-block.tsx';
 import { languagesOf, requestCode } from '../../copy/request-code.ts';
 import { useSession } from '../../store/session.ts';
 import type { ListedOperation, Parameter } from '../documents.ts';
+import { Description } from './description.tsx';
 import { addressOf, examplesOf, exchange, type Reply, type Values } from './exchange.ts';
 
 type TypedBody = ReturnType<typeof useBody>;
@@ -192,7 +193,9 @@ const ParameterInput = ({ parameter: { name, description, schema, required }, on
       placeholder={String(schema.enum?.join(', ') ?? schema.default ?? '')}
       onInput={(event) => onInput(event.currentTarget.value)}
     />
-    <p class="quiet explanation">{description}</p>
+    <p class="quiet explanation">
+      <Description text={description ?? ''} />
+    </p>
   </div>
 );
 

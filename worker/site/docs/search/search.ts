@@ -43,7 +43,7 @@ export const placesOf = (document: OpenApiDocument, api: ApiName): Found[] =>
       title: operation.summary,
       place: `${method} ${path}`,
       names: [operation.operationId, ...fields.map(([name]) => name)].join(' '),
-      text: fields.map(([, { description }]) => description).join(' '),
+      text: fields.map(([, { description = '' }]) => description.replaceAll('`', '')).join(' '),
     };
   });
 
