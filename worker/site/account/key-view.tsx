@@ -1,8 +1,9 @@
 import './account.css';
 import { useSignal } from '@preact/signals';
 import type { ComponentType } from 'preact';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
+import { useListener } from '../controls/use-listener.ts';
 import { useSession } from '../store/session.ts';
 import { type Account, AccountContext, askJson, openAccount, useAccount } from './account.ts';
 import type { OwnKey } from './api-objects.ts';
@@ -83,14 +84,7 @@ const sectionName = (): string => location.hash.split('/')[2] ?? '';
 function Sections({ account, ...props }: KeyViewProps & { readonly account: Account }) {
   const { sections } = props;
   const name = useSignal(sectionName());
-  useEffect(() => {
-    const closed = new AbortController();
-    const follow = () => (name.value = sectionName());
-    addEventListener('hashchange', follow, { signal: closed.signal });
-    // The address may have changed before the browser has painted.
-    follow();
-    return () => closed.abort();
-  }, []);
+  useListener('hashchange', () => (name.value = sectionName()));
   const ownKey = useResource(
     async (signal) => {
       account.ownKey.value = await askJson<OwnKey>(account, '/v1/key', { signal });

@@ -7,6 +7,7 @@ import { Lazy } from '../controls/lazy.tsx';
 import { NumberField } from '../controls/number-field.tsx';
 import { Segments } from '../controls/segments.tsx';
 import { Switch } from '../controls/switch.tsx';
+import { useListener } from '../controls/use-listener.ts';
 import { OpenInMenu } from '../copy/open-in-menu.tsx';
 import { takeCarried, useSession } from '../store/session.ts';
 import {
@@ -40,16 +41,12 @@ export function CompareView() {
 }
 
 function OpenedComparison({ state }: { readonly state: CompareState }) {
-  useLayoutEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      if (isOverlaid()) return;
-      const completes = event.key === 'Enter' && (event.ctrlKey || event.metaKey);
-      if (completes) run(state);
-      else if (event.key === 'Escape') for (const side of [...state.sides, ...state.scored]) side.stop();
-    };
-    addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
-  }, [state]);
+  useListener('keydown', (event) => {
+    if (isOverlaid()) return;
+    const completes = event.key === 'Enter' && (event.ctrlKey || event.metaKey);
+    if (completes) run(state);
+    else if (event.key === 'Escape') for (const side of [...state.sides, ...state.scored]) side.stop();
+  });
   const { mode } = state;
   return (
     <div class="compare">
@@ -114,7 +111,7 @@ function SubjectForm({ state }: { readonly state: CompareState }) {
   const field = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => field.current?.focus({ preventScroll: true }), []);
   return (
-    <section class="subject" aria-label="Prompt and samples">
+    <section class="subject stack" aria-label="Prompt and samples">
       {prompts === null && (
         <div class="field">
           <textarea
@@ -145,7 +142,7 @@ function SubjectForm({ state }: { readonly state: CompareState }) {
             for (const side of sides) side.stop();
           }}
         />
-        <span class="compare-samples">
+        <span class="row">
           <NumberField
             name="n"
             value={n}

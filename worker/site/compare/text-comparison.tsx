@@ -24,7 +24,7 @@ export function TextComparison({ state }: { readonly state: CompareState }) {
   );
   return (
     <>
-      <section class="subject" aria-label="Text and models">
+      <section class="subject stack" aria-label="Text and models">
         <div class="field">
           <textarea
             rows={6}
@@ -116,7 +116,7 @@ function Differences({ spans }: { readonly spans: readonly AlignedSpan[] }) {
           : `${counted} of ${spans.length} stretches have logprobs of both. A needs ${figure(perByte[0], 3)} bits per byte, B ${figure(perByte[1], 3)}. Sum of B − A: ${figure(right - left)} nats.`}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
-      <section class="token-text differences" aria-label="Text with differences" tabIndex={0}>
+      <section class="token-text differences framed" aria-label="Text with differences" tabIndex={0}>
         {spans.map((span, index) => {
           const nats = gain(span);
           const level = nats === null ? 0 : levelOf(nats);

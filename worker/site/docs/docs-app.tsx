@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useLayoutEffect } from 'preact/hooks';
+import { useListener } from '../controls/use-listener.ts';
 import { PageHeader } from '../shell/page-header.tsx';
 import { DocsNavigation } from './docs-navigation.tsx';
 import type { DocsState } from './docs-state.ts';
@@ -22,17 +22,13 @@ function addressOfClick(event: MouseEvent): string | null {
 
 export function DocsApp({ docs }: { readonly docs: DocsState }) {
   const menuOpen = useSignal(false);
-  useLayoutEffect(() => {
-    const follow = (event: MouseEvent) => {
-      const address = addressOfClick(event);
-      if (address === null) return;
-      event.preventDefault();
-      menuOpen.value = false;
-      docs.go(address);
-    };
-    document.addEventListener('click', follow);
-    return () => document.removeEventListener('click', follow);
-  }, []);
+  useListener('click', (event) => {
+    const address = addressOfClick(event);
+    if (address === null) return;
+    event.preventDefault();
+    menuOpen.value = false;
+    docs.go(address);
+  });
   return (
     <>
       <PageHeader view="docs" />

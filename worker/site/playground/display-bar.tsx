@@ -60,7 +60,7 @@ export function DisplayBar() {
 
 /** Where the tint begins and ends; the visitor sees what it means before the first completion. */
 const Legend = ({ underlined }: { readonly underlined: boolean }) => (
-  <p class={`legend quiet ${underlined ? 'underlined' : ''}`}>
+  <p class={`legend row push quiet ${underlined ? 'underlined' : ''}`}>
     <span class="visually-hidden">Tokens are tinted from a probability of </span>25 %
     <span class="legend-scale" aria-hidden="true">
       {TINT_LEVELS.map((level) => (

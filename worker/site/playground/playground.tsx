@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
-import { useLayoutEffect } from 'preact/hooks';
 import { isOverlaid } from '../controls/dialog.tsx';
 import { KeysDialog } from '../controls/keys-dialog.tsx';
 import { Lazy } from '../controls/lazy.tsx';
+import { useListener } from '../controls/use-listener.ts';
 import { ActionBar } from './action-bar.tsx';
 import { Arrival } from './arrival.tsx';
 import { PlaygroundDialogs } from './dialogs.tsx';
@@ -40,15 +40,11 @@ export function Playground() {
   const state = usePlayground();
   const keysOpen = useSignal(false);
   const inspector = useTokenInspector();
-  useLayoutEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || isOverlaid()) return;
-      if (event.key === '?' && !isTyping(event)) keysOpen.value = true;
-      else if (pressed(event, state, inspector)) event.preventDefault();
-    };
-    addEventListener('keydown', listen);
-    return () => removeEventListener('keydown', listen);
-  }, [state, inspector]);
+  useListener('keydown', (event) => {
+    if (event.defaultPrevented || isOverlaid()) return;
+    if (event.key === '?' && !isTyping(event)) keysOpen.value = true;
+    else if (pressed(event, state, inspector)) event.preventDefault();
+  });
   const phase = state.generation.phase.value;
   return (
     <div class="playground">

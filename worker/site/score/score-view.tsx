@@ -56,7 +56,7 @@ export function ScoreView() {
   };
   return (
     <section
-      class="score"
+      class="score stack"
       aria-label="Choices to score"
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event) => {

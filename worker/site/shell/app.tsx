@@ -2,6 +2,7 @@ import { effect, useSignal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
 import { Button } from '../controls/button.tsx';
+import { useListener } from '../controls/use-listener.ts';
 import { Playground } from '../playground/playground.tsx';
 import { PageHeader } from './page-header.tsx';
 import { VIEW_TITLES, type ViewName, viewOf } from './routes.ts';
@@ -20,11 +21,9 @@ type Loaded = { readonly name: ViewName; readonly View: ComponentType } | { read
 export function App() {
   const view = useSignal(viewOf(location.hash));
   const loaded = useSignal<Loaded | null>(null);
+  useListener('hashchange', () => (view.value = viewOf(location.hash)));
   // Before the first paint, and so before the first click. Lasts as long as the page.
   useLayoutEffect(() => {
-    addEventListener('hashchange', () => {
-      view.value = viewOf(location.hash);
-    });
     effect(() => {
       const name = view.value;
       document.title = `${VIEW_TITLES[name]} · Continuo`;

@@ -67,7 +67,7 @@ function BranchCard({ node, number, growing, onSelect }: BranchCardProps) {
       <span class="branch-head quiet figures">
         {number <= 9 && <kbd>{number}</kbd>}
         {bookmarked && <span class="star">★</span>}
-        {name !== '' && <strong>{name}</strong>}
+        {name !== '' && <strong class="clipped">{name}</strong>}
         <span class="push">{generation === null ? 'typed' : `${tokens.length} tokens`}</span>
         {mean !== null && !growing && <span class={tintClass(mean)}>{percentOf(mean)}</span>}
         {children.length > 0 && <span>{children.length} below</span>}

@@ -9,7 +9,7 @@ export function NodeActions({ state, editor }: OpenTreeProps) {
   const { dialog } = state;
   return (
     <div class="node-actions">
-      <strong class="node-name">{name}</strong>
+      <strong class="node-name clipped">{name}</strong>
       <Action icon="plus" name="Write" keys="w" onClick={() => (dialog.value = 'write')} />
       <Action icon="pencil" name="Edit" keys="e" onClick={() => (dialog.value = 'edit')} />
       <Action icon="tag" name="Name" keys="n" onClick={() => (dialog.value = 'name-node')} />

@@ -104,7 +104,7 @@ export function NodeRow({ row: { node, depth, hidden }, style, selected, growing
           ★
         </span>
       )}
-      <span class={`outline-text ${node.generation ? '' : 'typed'}`}>
+      <span class={`outline-text clipped ${node.generation ? '' : 'typed'}`}>
         {node.name === '' ? preview(node.text) : <strong>{node.name}</strong>}
       </span>
       {hidden > 0 && <span class="quiet figures">+{hidden}</span>}

@@ -2,6 +2,7 @@ import './tree.css';
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect } from 'preact/hooks';
 import { Dialog } from '../controls/dialog.tsx';
+import { useListener } from '../controls/use-listener.ts';
 import { FailureNotice } from '../playground/failure-notice.tsx';
 import { takeCarried, useSession } from '../store/session.ts';
 import { BranchBar } from './branch-bar.tsx';
@@ -76,16 +77,12 @@ function OpenTree({ state, editor }: OpenTreeProps) {
   const failed = state.branching.failed.value;
   const Nodes = state.graph.value ? TreeGraph : TreeOutline;
   // Keys work as soon as the tree is seen.
-  useLayoutEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      const binding = bindingOf(event);
-      if (!binding) return;
-      event.preventDefault();
-      binding.run(state, editor, event.key);
-    };
-    addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
-  }, [editor]);
+  useListener('keydown', (event) => {
+    const binding = bindingOf(event);
+    if (!binding) return;
+    event.preventDefault();
+    binding.run(state, editor, event.key);
+  });
   const { tree, selected } = editor.position.value;
   // The place of a token means nothing in another node.
   useLayoutEffect(() => () => void (state.cursor.value = null), [editor, selected]);

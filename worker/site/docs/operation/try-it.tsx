@@ -69,7 +69,7 @@ export function TryIt({ listed: { method, path, operation } }: { readonly listed
   return (
     <div class="operation-request">
       <Samples request={{ method, url, key: null, headers, body: body.value.value }} />
-      <section aria-label="Try it" class="stack">
+      <section aria-label="Try it" class="framed stack">
         <h2>Try it</h2>
         {inputs(parameters.filter((each) => !isOptional(each)))}
         {content && <BodyForm body={body} examples={examples} />}
@@ -164,7 +164,7 @@ function Samples({ request }: { readonly request: Parameters<typeof requestCode>
   const languages = languagesOf(request);
   const [form] = languages.find(([, name]) => name === language.value)!;
   return (
-    <section aria-label="Code" class="stack">
+    <section aria-label="Code" class="framed stack">
       <Segments
         label="Language"
         value={language.value}
@@ -200,7 +200,7 @@ const ParameterInput = ({ parameter: { name, description, schema, required }, on
 );
 
 const ReplyView = ({ reply: { status, milliseconds, text, headers } }: { readonly reply: Reply }) => (
-  <section aria-label="Response">
+  <section aria-label="Response" class="framed">
     <h2>Response</h2>
     <p class="figures" role="status">
       {status === null ? 'No response' : `Status ${status}`}{' '}
@@ -217,7 +217,7 @@ const ReplyView = ({ reply: { status, milliseconds, text, headers } }: { readonl
 function ExampleView({ example }: { readonly example: unknown }) {
   if (example === undefined) return null;
   return (
-    <section aria-label="Example of a response">
+    <section aria-label="Example of a response" class="framed">
       <h2>Example of a response</h2>
       <CodeBlock code={JSON.stringify(example, null, 2)} />
     </section>

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
+import { useListener } from '../../controls/use-listener.ts';
 import type { DocsState } from '../docs-state.ts';
 import { openSearch, type Search } from './search.ts';
 import type { FoundPlace } from './search-options.ts';
@@ -18,15 +19,11 @@ export function DocsSearch({ docs, children }: SearchProps) {
   const field = useRef<HTMLInputElement>(null);
   const query = useSignal('');
   const search = useSignal<Search | null>(null);
-  useLayoutEffect(() => {
-    const focus = (event: KeyboardEvent) => {
-      if (event.key !== '/' || (event.target as Element).matches('input, textarea, select')) return;
-      event.preventDefault();
-      field.current?.focus();
-    };
-    document.addEventListener('keydown', focus);
-    return () => document.removeEventListener('keydown', focus);
-  }, []);
+  useListener('keydown', (event) => {
+    if (event.key !== '/' || (event.target as Element).matches('input, textarea, select')) return;
+    event.preventDefault();
+    field.current?.focus();
+  });
   const load = () => {
     if (search.value === null) void openSearch(docs).then((opened) => (search.value = opened));
   };
