@@ -29,23 +29,22 @@ const TTL_MS = 30_000;
 /** Virtual time. Events of the same moment run in the order in which they were scheduled. */
 class VirtualClock {
   now: number;
-  #events: { readonly at: number; readonly order: number; readonly run: () => void }[] = [];
-  #order = 0;
+  /** The next one last. */
+  #events: { readonly at: number; readonly run: () => void }[] = [];
 
   constructor(now: number) {
     this.now = now;
   }
 
   after(ms: number, run: () => void): void {
-    const event = { at: this.now + Math.max(0, Math.round(ms)), order: this.#order++, run };
-    // A binary heap by time and order.
-    const heap = this.#events;
-    let place = heap.push(event) - 1;
-    for (let above = (place - 1) >> 1; place > 0 && isBefore(event, heap[above]!); above = (place - 1) >> 1) {
-      heap[place] = heap[above]!;
-      place = above;
+    const at = this.now + Math.max(0, Math.round(ms));
+    let [low, high] = [0, this.#events.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#events[middle]!.at > at) low = middle + 1;
+      else high = middle;
     }
-    heap[place] = event;
+    this.#events.splice(low, 0, { at, run });
   }
 
   /** Lets time pass in which nothing happens: all events are later. */
@@ -57,34 +56,15 @@ class VirtualClock {
   /** Runs all events of the next `ms` milliseconds. */
   async run(ms: number): Promise<void> {
     const end = this.now + ms;
-    for (let first = this.#events[0]; first && first.at <= end; first = this.#events[0]) {
-      this.#removeFirst();
-      this.now = first.at;
-      first.run();
+    for (let next = this.#events.at(-1); next && next.at <= end; next = this.#events.at(-1)) {
+      this.#events.pop();
+      this.now = next.at;
+      next.run();
       await new Promise(setImmediate);
     }
     this.now = end;
   }
-
-  #removeFirst(): void {
-    const heap = this.#events;
-    const last = heap.pop()!;
-    if (heap.length === 0) return;
-    let place = 0;
-    for (;;) {
-      let below = 2 * place + 1;
-      if (below >= heap.length) break;
-      if (below + 1 < heap.length && isBefore(heap[below + 1]!, heap[below]!)) below += 1;
-      if (!isBefore(heap[below]!, last)) break;
-      heap[place] = heap[below]!;
-      place = below;
-    }
-    heap[place] = last;
-  }
 }
-
-type Moment = { readonly at: number; readonly order: number };
-const isBefore = (a: Moment, b: Moment): boolean => a.at < b.at || (a.at === b.at && a.order < b.order);
 
 /** What a request has really done. */
 interface Truth {
