@@ -5,7 +5,12 @@ import { limits } from './tenant.ts';
 
 /** Fields and lists of the admin API and of a tenant's account. */
 
-export const identifier = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
+export const identifier = z
+  .string()
+  .regex(
+    /^[a-z0-9][a-z0-9-]{0,62}$/,
+    'expected at most 63 lower-case letters, digits and hyphens, such as acme-2',
+  );
 export const displayName = characters(200, z.string().trim().min(1)).describe('Name for people.');
 
 export const limitShape = toSnakeCase(limits.shape);

@@ -56,7 +56,7 @@ uploadRequest.register(documented, {
 export const uploadCompletion = z.strictObject({
   part_ids: z.array(z.string()).min(1).max(1_000).describe('Ids of the parts, in the order of the file.'),
   md5: optional(
-    z.string().regex(/^[0-9a-f]{32}$/i),
+    z.string().regex(/^[0-9a-f]{32}$/i, 'expected 32 hexadecimal digits'),
     'MD5 of the whole file, in hexadecimal. A file with another one is refused.',
   ),
 });

@@ -71,7 +71,10 @@ export type Scope = z.infer<typeof scope>;
 /** What a key with the scope `admin` may do: everything, money, only read, or one tenant. */
 export const adminRole = z
   .string()
-  .regex(/^(owner|billing|read-only|tenant:(?!operator$)[a-z0-9][a-z0-9-]{0,62})$/);
+  .regex(
+    /^(owner|billing|read-only|tenant:(?!operator$)[a-z0-9][a-z0-9-]{0,62})$/,
+    "expected 'owner', 'billing', 'read-only' or 'tenant:ID'",
+  );
 
 /** The stored part of an API key. The key itself is never stored. */
 export interface ApiKey {

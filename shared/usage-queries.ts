@@ -5,7 +5,7 @@ import { REQUEST_EXAMPLE, requestObject, USAGE_GROUPS, usageRow } from './usage.
 
 /** Usage: queries and responses of the admin API and of a tenant's account. */
 
-const day = z.iso.date();
+export const day = z.iso.date('expected a day such as 2026-11-30');
 const usageGroup = z.enum(USAGE_GROUPS);
 export const usageQuery = z.strictObject({
   from: day.optional().describe('First UTC day, inclusive. Default: 30 days before `to`.'),

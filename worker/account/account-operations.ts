@@ -166,7 +166,7 @@ const requestQuery = z.strictObject({
   limit: pageSize(1_000, 100),
   after: z
     .string()
-    .regex(/^\d{0,15}$/)
+    .regex(/^\d{0,15}$/, 'expected the member next of a page')
     .default('')
     .describe('`next` of the previous page.'),
 });

@@ -1,6 +1,7 @@
 import { DAY_MS } from '@continuo/limits/usage/usage-sums.ts';
 import { listOf, pageQuery } from '@continuo/shared/account-fields.ts';
 import { always } from '@continuo/shared/json-fields.ts';
+import { day } from '@continuo/shared/usage-queries.ts';
 import * as z from 'zod';
 import type { Operation } from '../operations/operation.ts';
 import { listEntries, type NumberedEntry } from '../tenants/audit-log.ts';
@@ -9,15 +10,15 @@ import { adminOperation } from './admin-operation.ts';
 import { daysOf } from './usage-operations.ts';
 
 const auditQuery = pageQuery.extend({
-  from: z.iso.date().optional().describe('First UTC day, inclusive. Default: 30 days before `to`.'),
-  to: z.iso.date().optional().describe('Last UTC day, inclusive. Default: today.'),
+  from: day.optional().describe('First UTC day, inclusive. Default: 30 days before `to`.'),
+  to: day.optional().describe('Last UTC day, inclusive. Default: today.'),
   tenant: z.string().optional().describe('Only changes of this tenant.'),
   key: z.string().optional().describe('Only changes by this key.'),
   action: z.string().optional().describe('Only this action, such as createKey.'),
   search: z.string().optional().describe('Only entries whose target or new values have this text.'),
   after: z
     .string()
-    .regex(/^\d{0,15}$/)
+    .regex(/^\d{0,15}$/, 'expected the last id of a page')
     .default('')
     .describe('Last id of the previous page.'),
 });

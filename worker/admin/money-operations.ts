@@ -66,7 +66,11 @@ const invalid = (param: string, message: string): ApiError =>
 
 /** Ids of prices are numbers. */
 const priceQuery = pageQuery.extend({
-  after: z.string().regex(/^\d*$/).default('').describe('Last id of the previous page.'),
+  after: z
+    .string()
+    .regex(/^\d*$/, 'expected the last id of a page')
+    .default('')
+    .describe('Last id of the previous page.'),
   model: model.optional().describe('Only prices of this model.'),
 });
 
@@ -94,7 +98,7 @@ const creditBody = z.strictObject({
   tenant: z.string().min(1).describe('Id of the tenant.'),
   id: z
     .string()
-    .regex(/^[\w.:-]{1,100}$/)
+    .regex(/^[\w.:-]{1,100}$/, 'expected 1 to 100 letters, digits and characters of _.:-')
     .describe(
       'Unique per tenant, for example the number of a payment. An entry that is sent twice counts once.',
     ),

@@ -111,6 +111,12 @@ function wrongValue(name: string, values: readonly unknown[], input: unknown): E
   };
 }
 
+/** The message of a format, and of a check without a code, says what is expected. */
+const wrongForm = (name: string, { message, input }: Issue): ErrorText => ({
+  code: 'invalid_value',
+  message: `Invalid '${name}': ${message}, but got ${describeValue(input)} instead.`,
+});
+
 /** Returns whether a branch of a union failed because the value has another type. */
 function mismatch(branch: readonly Issue[]): boolean {
   const first = branch[0];
@@ -218,8 +224,13 @@ function describeIssue(issue: SingleIssue, name: string): ErrorText {
     case 'custom': {
       const code: unknown = issue.params?.code;
       if (typeof code === 'string' && isErrorCode(code)) return { code, message: issue.message };
-      return wrongType(name, issue.message === 'integer' ? 'an integer' : 'another value', issue.input);
+      if (issue.message === 'integer') return wrongType(name, 'an integer', issue.input);
+      return wrongForm(name, issue);
     }
+    case 'invalid_format':
+      return wrongForm(name, issue);
+    case 'invalid_key':
+      return describeIssue(firstOf(issue.issues) as SingleIssue, name);
     default:
       return { code: 'invalid_value', message: `Invalid '${name}': ${issue.message}.` };
   }

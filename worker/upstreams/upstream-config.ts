@@ -22,7 +22,7 @@ const timeouts = z.strictObject({
 
 export const upstreamName = z
   .string()
-  .regex(/^[A-Za-z0-9._-]{1,64}$/)
+  .regex(/^[A-Za-z0-9._-]{1,64}$/, 'expected 1 to 64 letters, digits and characters of ._-')
   .describe('Unique name, which usage records have.');
 
 /** What sets an upstream could otherwise send the Worker's own secrets to an address of its choice. */
@@ -45,7 +45,7 @@ export type OriginModelName = z.infer<typeof modelName>;
 /** Fields of every kind of upstream. */
 const connection = {
   url: z
-    .url()
+    .url('expected an address such as http://10.0.0.8:9100')
     .describe(
       'Base address; that of an OpenAI-compatible server with its version, e.g. `http://10.0.0.8:8000/v1`.',
     ),

@@ -259,3 +259,24 @@ describe('access to the admin API', () => {
     expect((await admin(worker, 'GET', '/plans', undefined, KEY)).status).toBe(200);
   });
 });
+
+test.each([
+  ['POST', '/tenants', { id: 'A B', name: 'x' }, 'id', 'at most 63 lower-case letters, digits and hyphens'],
+  ['POST', '/keys', { tenant: 'acme', name: 'x', role: 'A B' }, 'role', "'owner', 'billing', 'read-only'"],
+  [
+    'POST',
+    '/keys',
+    { tenant: 'a', name: 'x', allowed_addresses: ['A B'] },
+    'allowed_addresses[0]',
+    'an IPv4',
+  ],
+  ['PUT', '/upstreams/fra', { kind: 'origin', url: 'A B' }, 'url', 'an address such as http://10.0.0.8:9100'],
+  ['GET', '/audit?from=A+B', undefined, 'from', 'a day such as 2026-11-30'],
+  ['GET', '/prices?after=A+B', undefined, 'after', 'the last id of a page'],
+] as const)('%s %s: says of a text of the wrong form what is expected and received', async (...row) => {
+  const [method, path, body, param, expected] = row;
+  const { status, body: answer } = await admin(worker, method, path, body);
+  expect([status, answer.error.param]).toEqual([400, param]);
+  expect(answer.error.message).toContain(`Invalid '${param}': expected ${expected}`);
+  expect(answer.error.message).toContain('but got a string ("A B") instead.');
+});
