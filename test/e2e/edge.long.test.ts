@@ -1,9 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { serve } from '../support/local-server.ts';
 import { newDirectory } from '../support/new-directory.ts';
 import { exitOf, freePort, launch } from '../support/system.ts';
 
@@ -71,10 +70,8 @@ test('one host serves tenants without Cloudflare, keeps them over a restart, and
 });
 
 test('an edge whose port is taken ends, so that it can be started again', async () => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
+  const { port, stop } = await serve(() => {});
+  onTestFinished(stop);
   const folders = ['--state', newDirectory(), '--secrets', newDirectory()];
   const args = ['--origin', 'http://127.0.0.1:1', ...folders, '--port', String(port)];
   const { child, output } = launch({}, [CONTINUO, 'edge', ...args]);

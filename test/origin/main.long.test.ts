@@ -1,10 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { serve } from '../support/local-server.ts';
 import { newDirectory } from '../support/new-directory.ts';
 import { writeByteTokenizer } from '../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../support/synthetic/synthetic-model.ts';
@@ -67,13 +65,11 @@ describe.concurrent('a start that cannot succeed is exit code 1 and one line on 
   });
 
   test('a taken port', async () => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as AddressInfo;
+    const { port, stop } = await serve(() => {});
     const origin = start({ CONTINUO_ORIGIN_PORT: String(port) });
     expect(await origin.exit).toBe(1);
     expect(origin.stderr).toBe(`continuo origin: cannot listen on 127.0.0.1: port ${port} is taken\n`);
-    taken.close();
+    await stop();
   });
 });
 

@@ -10,16 +10,19 @@ export const KEPT_CONNECTIONS = { keepAliveTimeout: 600_000 };
 
 export interface LocalServer {
   readonly url: string;
+  readonly port: number;
   /** Breaks all connections. */
   stop(): Promise<void>;
 }
 
 /** Serves requests at a free port of this machine. */
-export async function serve(listener: RequestListener): Promise<LocalServer> {
+export async function serve(listener: RequestListener, host = '127.0.0.1'): Promise<LocalServer> {
   const server = createServer(KEPT_CONNECTIONS, listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  await once(server.listen(0, host), 'listening');
+  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://${host}:${port}`,
+    port,
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

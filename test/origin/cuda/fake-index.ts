@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { crc32, deflateRawSync } from 'node:zlib';
 import type { Wheel } from '../../../origin/cuda/wheels.ts';
+import { type LocalServer, serve } from '../../support/local-server.ts';
 
 /** Writes a ZIP archive: a local header and the deflated bytes of each file, then the directory. */
 export function zip(files: Readonly<Record<string, Buffer>>): Buffer {
@@ -59,17 +58,16 @@ export class FakeIndex {
   readonly cuts: number[] = [];
   /** Paths, with the first byte of a range. */
   readonly seen: string[] = [];
-  readonly #server = createServer((request, response) => this.#answer(request, response));
+  #server!: LocalServer;
 
   static async start(): Promise<FakeIndex> {
     const index = new FakeIndex();
-    index.#server.listen(0, '127.0.0.1');
-    await once(index.#server, 'listening');
+    index.#server = await serve((request, response) => index.#answer(request, response));
     return index;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/simple`;
+    return `${this.#server.url}/simple`;
   }
 
   offer({ wheel, content }: ReturnType<typeof wheelOf>): Wheel {
@@ -77,10 +75,8 @@ export class FakeIndex {
     return wheel;
   }
 
-  stop(): Promise<unknown> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    return once(this.#server, 'close');
+  stop(): Promise<void> {
+    return this.#server.stop();
   }
 
   #answer({ url = '', headers }: IncomingMessage, response: ServerResponse): void {

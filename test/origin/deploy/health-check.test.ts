@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { serve } from '../../support/local-server.ts';
 
 const CHECK = fileURLToPath(new URL('../../../origin/deploy/health-check.ts', import.meta.url));
 
@@ -16,19 +15,14 @@ async function exitCode(port: number): Promise<unknown> {
 test('the health check passes for 200, fails for 503 and for a closed port', async () => {
   let status = 200;
   const paths: (string | undefined)[] = [];
-  const server = createServer((request, response) => {
+  const { port, stop } = await serve((request, response) => {
     paths.push(request.url);
     response.writeHead(status).end('{}');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   expect(await exitCode(port)).toBe(0);
   status = 503;
   expect(await exitCode(port)).toBe(1);
-  server.closeAllConnections();
-  server.close();
-  await once(server, 'close');
+  await stop();
   expect(await exitCode(port)).toBe(1);
   expect(paths).toEqual(['/health', '/health']);
 });

@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import type { ModelOptions } from '../../../origin/model/open/plan-model.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 
 /** Creates a directory that is removed when the test ends. */
 export function temporaryDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
+  const directory = newDirectory();
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }

@@ -2,7 +2,7 @@ import { type LocalServer, serve } from '../local-server.ts';
 
 /** Serves completions at its URL, each token as an event of its own. */
 export async function singleTokens(tokens: readonly string[], perSecond: number): Promise<LocalServer> {
-  const { url, stop } = await serve((_, response) => {
+  const server = await serve((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     const start = performance.now();
     let [sent, offset] = [0, 0];
@@ -29,5 +29,5 @@ export async function singleTokens(tokens: readonly string[], perSecond: number)
     }, 1);
     response.on('close', () => clearInterval(timer));
   });
-  return { url: `${url}/v1/completions`, stop };
+  return { ...server, url: `${server.url}/v1/completions` };
 }

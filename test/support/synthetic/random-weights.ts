@@ -1,22 +1,15 @@
+import { mulberry32 } from '../random.ts';
+
 /** Seeded random weights and the block quantisation MatMulNBits reads. */
 
 /** Values repeat after so many, to write large networks fast. A prime, so rows differ. */
 const PERIOD = 1_000_003;
 
 export class WeightSource {
-  #state: number;
+  readonly #uniform: () => number;
 
   constructor(seed: number) {
-    this.#state = (seed * 2_654_435_761 + 1) >>> 0;
-  }
-
-  /** Mulberry32: uniform in [0, 1). */
-  #uniform(): number {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
-    let mixed = this.#state;
-    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+    this.#uniform = mulberry32(seed * 2_654_435_761 + 1);
   }
 
   /** Values of mean `mean` and standard deviation `deviation` (of three uniforms, nearly normal). */

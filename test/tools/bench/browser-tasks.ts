@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { findChromium, NO_CHROMIUM } from '../../support/browser/chromium.ts';
 import { launchChromium, openPage, typeInto } from '../../support/browser/site-page.ts';
+import { type LocalServer, serve } from '../../support/local-server.ts';
 import type { Figures } from './figures.ts';
 import { rounded } from './statistics.ts';
 
@@ -28,18 +27,15 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Serves the built page without an endpoint, which would take its share of the processor. */
-async function servePage(): Promise<{ readonly url: string; readonly close: () => void }> {
+function servePage(): Promise<LocalServer> {
   execFileSync(process.execPath, [path.join(SITE, 'build/main.ts')], { stdio: 'pipe' });
-  const server = createServer(({ url = '/' }, response) => {
+  return serve(({ url = '/' }, response) => {
     const { pathname } = new URL(url, 'http://page');
     const file = path.join(PUBLIC, pathname === '/' ? 'index.html' : pathname);
     const type = TYPES[path.extname(file)];
     if (type === undefined || !existsSync(file)) return response.writeHead(404).end();
     return response.writeHead(200, { 'content-type': type }).end(readFileSync(file));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, close: () => server.close() };
 }
 
 /** An event of Chromium's trace; times in microseconds. */
@@ -184,6 +180,6 @@ export async function measureTasks(directory: string, tokens: number): Promise<F
     ]);
   } finally {
     await browser.close();
-    site.close();
+    await site.stop();
   }
 }

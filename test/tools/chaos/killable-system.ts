@@ -1,8 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { rmSync } from 'node:fs';
+import { newDirectory } from '../../support/new-directory.ts';
 import { freePort } from '../../support/system.ts';
 import { ADMIN_KEY_SHA256 } from '../../worker/admin/admin-client.ts';
 import { type BillingSystem, startBillingSystem } from '../../worker/support/billing-system.ts';
@@ -28,7 +27,7 @@ export class KillableSystem {
   readonly billing: BillingSystem;
   readonly #port: number;
   readonly #model = writeRealModel();
-  readonly #state = mkdtempSync(path.join(tmpdir(), 'continuo-kills-'));
+  readonly #state = newDirectory();
   #origin: ChildProcess | null = null;
   #worker: WorkerProcess | null = null;
 

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { newDirectory } from '../../support/new-directory.ts';
 import { freePort } from '../../support/system.ts';
 import { admin, tenantWithKey } from '../../worker/admin/admin-client.ts';
 import { spawnOrigin, writeRealModel } from '../../worker/support/real-origin.ts';
@@ -34,7 +33,7 @@ const REFUSALS = 20;
 /** Two origins and a Worker, each of which can be replaced by another release. */
 class RollingSystem {
   readonly #model = writeRealModel();
-  readonly #state = mkdtempSync(path.join(tmpdir(), 'continuo-upgrade-'));
+  readonly #state = newDirectory();
   readonly #ports: readonly number[];
   readonly #origins: Running[] = [];
   readonly #workerPort: number;

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { newDirectory } from '../../support/new-directory.ts';
 import { freePort } from '../../support/system.ts';
 import { SECRET, startFakeOrigin } from '../../worker/support/fake-origin.ts';
 import { type RunningWorker, startWorker } from '../../worker/support/worker.ts';
@@ -18,7 +18,7 @@ const START_MS = 300_000;
 const greedy = { prompt: 'Once upon a time', max_tokens: 12, temperature: 0 };
 
 describe.skipIf(python === null)('LiteLLM behind the edge', () => {
-  const home = mkdtempSync(path.join(tmpdir(), 'continuo-litellm-'));
+  const home = newDirectory();
   let proxy: ChildProcess;
   let log = '';
   let worker: RunningWorker;

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, describe, expect, inject, test } from 'vitest';
+import { newDirectory } from '../../support/new-directory.ts';
 import { complete, texts } from './direct.ts';
 import { runPython } from './python.ts';
 
@@ -9,7 +9,7 @@ import { runPython } from './python.ts';
 
 const python = inject('python');
 const served = inject('served');
-const directory = mkdtempSync(path.join(tmpdir(), 'continuo-llm-'));
+const directory = newDirectory();
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** The files in which users add servers and keys. JSON is valid YAML. */

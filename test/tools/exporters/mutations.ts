@@ -1,4 +1,5 @@
 import { CASES, type FamilyCase } from '../../origin/export/family-cases.ts';
+import { mulberry32 } from '../../support/random.ts';
 
 /** Changed configurations of the cases of families.py that the builder may read otherwise. */
 
@@ -70,7 +71,7 @@ const isObject = (value: unknown): value is Fields =>
 export function chooseMutations({ count, only }: { count: number; only?: string | undefined }): Mutation[] {
   const known = CASES.filter(({ name }) => !WITHOUT_CODE.test(name) && name === (only ?? name));
   const all = known.flatMap(mutationsOf);
-  const random = randomNumbers(1);
+  const random = mulberry32(1);
   const chosen = all.map((mutation) => ({ mutation, at: random() })).toSorted((a, b) => a.at - b.at);
   return chosen.slice(0, count).map(({ mutation }) => mutation);
 }
@@ -108,7 +109,7 @@ function changed(of: FamilyCase, config: Fields): Mutation[] {
     ? [...within('text_config', allChanges(text)), ...ownChanges(others)]
     : allChanges(config);
   const single = all.filter(({ name }) => !(of.name.startsWith('gemma4') && PLACEHOLDER.test(name)));
-  const random = randomNumbers(of.name.length);
+  const random = mulberry32(of.name.length);
   const pick = () => single[Math.floor(random() * single.length)]!;
   const pairs = Array.from({ length: single.length / 2 }, () => [pick(), pick()]);
   return [...single.map((one) => [one]), ...pairs].map((changes) => ({
@@ -184,15 +185,4 @@ function others(value: unknown): unknown[] {
     [...value, ...value],
     value.map((one) => others(one)[0] ?? one),
   ];
-}
-
-/** Numbers in [0, 1) of the generator mulberry32. */
-function randomNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    const once = Math.imul(state ^ (state >>> 15), state | 1);
-    const twice = once ^ (once + Math.imul(once ^ (once >>> 7), once | 61));
-    return ((twice ^ (twice >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -1,5 +1,6 @@
 import { readHeader } from '../../../origin/export/checkpoint/safetensors-header.ts';
 import { ModelError } from '../../../origin/model/config/model-json.ts';
+import { withHeader } from '../../origin/export/written-checkpoint.ts';
 import { mulberry32 } from '../../support/random.ts';
 
 /** Damaged and lying safetensors headers: each must be read within the file or refused by name. */
@@ -68,10 +69,7 @@ function damagedFile(random: () => number): Uint8Array {
   }
   const entries = Object.values(header);
   if (entries.length > 0 && random() < 0.6) lie(pick(entries), random, pick);
-  const text = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  return damagedBytes(Buffer.concat([length, text, Buffer.alloc(at)]), random);
+  return damagedBytes(Buffer.from(withHeader(header, Buffer.alloc(at))), random);
 }
 
 function lie(

@@ -1,6 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { rmSync } from 'node:fs';
+import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { type System, startSystem } from '../../support/system.ts';
@@ -9,7 +8,7 @@ const VOCABULARY = 320;
 
 /** The whole product with a random model of two layers, whose generations take milliseconds. */
 export async function startTinySystem(): Promise<System> {
-  const directory = mkdtempSync(path.join(tmpdir(), 'continuo-fuzz-'));
+  const directory = newDirectory();
   writeSyntheticModel(directory, { vocabulary: VOCABULARY, contextLength: 128 });
   writeByteTokenizer(directory, VOCABULARY);
   const system = await startSystem({ CONTINUO_MODEL_DIR: directory, CONTINUO_SLOTS: '16' });

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import {
@@ -10,14 +8,14 @@ import {
   checkStateDirectory,
   checkVariables,
 } from '../../../../origin/cli/doctor/machine.ts';
+import { serve } from '../../../support/local-server.ts';
 import { newDirectory } from '../../../support/new-directory.ts';
+import { freePort } from '../../../support/system.ts';
 
-/** Starts a server. Returns its port. */
-async function serve(answer: RequestListener): Promise<number> {
-  const server = createServer(answer).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return (server.address() as AddressInfo).port;
+async function portOf(answer: RequestListener): Promise<number> {
+  const { port, stop } = await serve(answer);
+  onTestFinished(stop);
+  return port;
 }
 
 const json =
@@ -50,24 +48,21 @@ test('an unknown CONTINUO_ variable fails and is named', () => {
 });
 
 test('a port of another program fails; a free one and one of Continuo are ok', async () => {
-  const other = await serve((_, response) => void response.end('hello'));
+  const other = await portOf((_, response) => void response.end('hello'));
   expect(await checkPort('CONTINUO_PORT', other, '127.0.0.1')).toMatchObject({
     status: 'fail',
     text: 'another program uses it',
     advice: 'Set CONTINUO_PORT to a free port, or stop that program.',
   });
-  const own = await serve(json({ status: 'ok' }));
+  const own = await portOf(json({ status: 'ok' }));
   expect(await checkPort('CONTINUO_PORT', own, '127.0.0.1')).toMatchObject({
     status: 'ok',
     text: 'Continuo is running here',
   });
   const foreign = await checkPort('CONTINUO_PORT', own, '192.0.2.1');
   expect(foreign).toMatchObject({ status: 'fail', text: 'cannot be used on 192.0.2.1 (EADDRNOTAVAIL)' });
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  expect(await checkPort('CONTINUO_PORT', port, '127.0.0.1')).toMatchObject({ status: 'ok', text: 'free' });
+  const free = await checkPort('CONTINUO_PORT', await freePort(), '127.0.0.1');
+  expect(free).toMatchObject({ status: 'ok', text: 'free' });
 });
 
 test('a state directory below a file fails; one that does not exist yet is ok', () => {
@@ -89,7 +84,7 @@ test.each([
 ])('an origin whose clock differs by %i ms: %s', async (skewMs, status) => {
   const now = Date.UTC(2026, 10, 23);
   const date = new Date(now + skewMs).toUTCString();
-  const port = await serve(json({ status: 'ready' }, { date }));
+  const port = await portOf(json({ status: 'ready' }, { date }));
   const finding = await checkClock(`http://127.0.0.1:${port}`, () => now);
   expect(finding).toMatchObject({ status, text: expect.stringContaining(`${Math.abs(skewMs) / 1000} s`) });
 });

@@ -1,8 +1,7 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { joinMetrics, serveTogether } from '../../../../origin/cli/start/origins-together.ts';
+import { serve } from '../../../support/local-server.ts';
 
 const metricsOf = (tokens: number) => `# HELP tokens_total Generated tokens.
 # TYPE tokens_total counter
@@ -14,14 +13,12 @@ ready 1
 `;
 
 async function origin(name: string, status: string) {
-  const server = createServer(({ url }, response) => {
+  const { port, stop } = await serve(({ url }, response) => {
     response.writeHead(status === 'ready' ? 200 : 503);
     response.end(url === '/metrics' ? metricsOf(3) : JSON.stringify({ status }));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return { name, metricsPort: (server.address() as AddressInfo).port };
+  onTestFinished(stop);
+  return { name, metricsPort: port };
 }
 
 test('samples of a metric follow each other, and each says its origin', () => {

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type LocalServer, serve } from '../../../support/local-server.ts';
 
 export const COMMIT = 'c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00';
 
@@ -56,39 +55,34 @@ export class FakeHub {
   supportsRange = true;
   /** Bytes of a file that the client has on disk. A cut waits for them, as unread bytes are lost. */
   bytesOnDisk: (path: string) => number = () => Infinity;
-  readonly #hub: Server;
-  readonly #storage: Server;
+  #hub!: LocalServer;
+  #storage!: LocalServer;
 
   static async start(): Promise<FakeHub> {
     const hub = new FakeHub();
-    hub.#hub.listen(0, '127.0.0.1');
-    hub.#storage.listen(0, 'localhost'); // IPv4 or IPv6
-    await Promise.all([hub.#hub, hub.#storage].map((server) => once(server, 'listening')));
+    const recording =
+      (server: SeenRequest['server'], answer: RequestListener): RequestListener =>
+      (request, response) => {
+        const { method = '', headers } = request;
+        const { range, authorization } = headers;
+        hub.seen.push({ server, method, path: pathOf(request), range, authorization });
+        answer(request, response);
+      };
+    hub.#hub = await serve(recording('hub', (request, response) => hub.#answerHub(request, response)));
+    hub.#storage = await serve(
+      recording('storage', (request, response) => hub.#answerStorage(request, response)),
+      'localhost', // IPv4 or IPv6
+    );
     return hub;
   }
 
-  private constructor() {
-    const recording =
-      (server: SeenRequest['server'], answer: (request: IncomingMessage, response: ServerResponse) => void) =>
-      (request: IncomingMessage, response: ServerResponse) => {
-        const { method = '', headers } = request;
-        const { range, authorization } = headers;
-        this.seen.push({ server, method, path: pathOf(request), range, authorization });
-        answer(request, response);
-      };
-    this.#hub = createServer(recording('hub', (request, response) => this.#answerHub(request, response)));
-    this.#storage = createServer(
-      recording('storage', (request, response) => this.#answerStorage(request, response)),
-    );
-  }
-
   get endpoint(): string {
-    return `http://127.0.0.1:${(this.#hub.address() as AddressInfo).port}`;
+    return this.#hub.url;
   }
 
   /** Another host and port than the hub's. */
   get storageAddress(): string {
-    return `http://localhost:${(this.#storage.address() as AddressInfo).port}`;
+    return this.#storage.url;
   }
 
   /** GET requests for the content of a file, without redirects. */
@@ -101,11 +95,7 @@ export class FakeHub {
   }
 
   async stop(): Promise<void> {
-    for (const server of [this.#hub, this.#storage]) {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    }
+    await Promise.all([this.#hub.stop(), this.#storage.stop()]);
   }
 
   #answerHub(request: IncomingMessage, response: ServerResponse): void {

@@ -1,17 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { newDirectory } from '../../../support/new-directory.ts';
+import { mulberry32 } from '../../../support/random.ts';
 import { writeByteTokenizer } from '../../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
 
 /** Pseudorandom bytes, so that a shifted or repeated piece changes the checksum. */
 export function randomBytes(length: number, seed = 1): Buffer {
-  let state = seed;
-  const bytes = Uint8Array.from({ length }, () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state >>> 24;
-  });
-  return Buffer.from(bytes);
+  const random = mulberry32(seed);
+  return Buffer.from(Uint8Array.from({ length }, () => 256 * random()));
 }
 
 /** A repository with the layout of onnx-community and contents that cannot run. */

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../../../support/system.ts';
 import { median } from '../statistics.ts';
 import { PUBLISHED, type PublishedModel } from './published.ts';
 import { writeRandomCheckpoint } from './random-checkpoint.ts';
@@ -127,11 +127,3 @@ async function textOf(stream: NodeJS.ReadableStream, pattern: RegExp, ended: Pro
 /** Largest resident set so far; Linux only. */
 const peakBytes = (pid: number): number =>
   1024 * Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}

@@ -8,6 +8,7 @@ import { describeFamily } from '../../../../origin/export/families/families.ts';
 import { writeDecoder } from '../../../../origin/export/graph/decoder-graph.ts';
 import { GraphBuilder } from '../../../../origin/export/graph/graph-builder.ts';
 import { CASES } from '../../../origin/export/family-cases.ts';
+import { withHeader } from '../../../origin/export/written-checkpoint.ts';
 import { mulberry32 } from '../../../support/random.ts';
 import { writeByteTokenizer } from '../../../support/synthetic/byte-tokenizer.ts';
 import type { PublishedModel } from './published.ts';
@@ -92,11 +93,8 @@ async function writeShard(file: string, shapes: Shapes): Promise<void> {
     end += bytesOf(shape);
     return [name, { dtype: 'BF16', shape, data_offsets: [begin, end] }] as const;
   });
-  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(header.length));
   await using handle = await open(file, 'w');
-  await handle.appendFile(Buffer.concat([length, header]));
+  await handle.appendFile(withHeader(Object.fromEntries(entries), Buffer.alloc(0)));
   for (const [name, shape] of shapes) await writeTensor(handle, name, shape);
 }
 

@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { expect, type TestContext } from 'vitest';
 import { costOf } from '../../../../worker/limits/usage/price.ts';
+import { newDirectory } from '../../../support/new-directory.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startFakeOrigin } from '../../support/fake-origin.ts';
@@ -25,7 +23,7 @@ const usage = async (client: WorkerProcess) => (await admin(client, 'GET', '/usa
 /** Crashes, takes all slots of the next Worker, and reads the bill. */
 export async function crashRepeatedly({ onTestFinished }: TestContext): Promise<void> {
   const origin = await startFakeOrigin();
-  const state = mkdtempSync(path.join(tmpdir(), 'crash-'));
+  const state = newDirectory();
   /** @param reservationMs lifetime of the reservations that this Worker makes */
   const start = (reservationMs: number): Promise<WorkerProcess> =>
     spawnWorker({
@@ -41,7 +39,6 @@ export async function crashRepeatedly({ onTestFinished }: TestContext): Promise<
   onTestFinished(async () => {
     await worker.kill();
     await origin.stop();
-    rmSync(state, { recursive: true, force: true });
   });
   const { key } = await tenantWithKey(worker, 'crash', { concurrent_requests: SLOTS });
   // No count of tokens has a whole cost.

@@ -44,7 +44,7 @@ test.each([
   ['environment variables', 'guides/configuration'],
   ['prometheus metrics', 'guides/operating#metrics'],
   ['how fast is it', 'guides/performance'],
-  ['compared with llama.cpp', 'guides/performance#compared-with-llamacpp'],
+  ['compared with llama.cpp', 'guides/performance#on-a-cpu-beside-llamacpp'],
   ['what happens when the origin crashes', 'guides/reliability'],
   ['keyboard shortcuts', 'guides/playground#keyboard-shortcuts'],
   ['add a sampler', 'guides/architecture#add-a-sampler'],
