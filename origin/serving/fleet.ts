@@ -4,6 +4,7 @@ import { EngineStartError } from '../engine/thread/engine-client.ts';
 import type { Logger } from '../process/log.ts';
 import type { Phase } from './engines.ts';
 import { type FaultyModel, faultError, type InspectedModel, type Inspection } from './inspect-model.ts';
+import type { ServedSet } from './inspect-models.ts';
 import { LifeCycle, type RequestDecision } from './life-cycle.ts';
 import type { LoadedModel } from './load-model.ts';
 import { limitOf, type MemoryLimits, memoryOf, modelBytes } from './memory-budget.ts';
@@ -67,7 +68,7 @@ export class Fleet {
    * Applies a configuration whose models fit together. A faulty model is listed, and every request for it is
    * refused.
    */
-  configure({ models, faulty }: Inspection, limits: MemoryLimits): void {
+  configure({ models, faulty, cards }: Inspection, limits: MemoryLimits): void {
     this.#faults.clear();
     for (const fault of faulty) this.#reportFault(fault, true);
     this.#faulty = faulty;
@@ -84,7 +85,7 @@ export class Fleet {
     const atStart = specs.filter(({ loadAtStart }) => loadAtStart).map(({ name }) => name);
     // A model that a reload removes while it loads no longer delays readiness.
     this.#starting = new Set(atStart.filter((name) => this.#starting?.has(name) ?? true));
-    this.#life.configure(specs, limitOf(limits), this.#options.now());
+    this.#life.configure(specs, limitOf(limits, cards), this.#options.now());
     this.#resolveIfStarted();
     this.#scheduleExpiry();
   }
@@ -107,6 +108,12 @@ export class Fleet {
       const reason = this.#faults.get(name)?.reason ?? loaded?.engine.lastFault ?? null;
       return { model, phase, loaded, reason };
     });
+  }
+
+  /** What a reload must know before it plans models. */
+  get served(): ServedSet {
+    const held = new Map(this.#life.engines.map(({ memory }) => [memory, this.#life.heldBytes(memory)]));
+    return { models: [...this.#models.values()], held: Object.fromEntries(held) };
   }
 
   /** The status of all engines, retired ones included. */

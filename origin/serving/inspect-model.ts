@@ -11,6 +11,7 @@ import { filesOf } from '../model/config/model-files.ts';
 import { readProvenance } from '../model/config/provenance.ts';
 import { contentHash } from '../model/open/content-hash.ts';
 import { planModel } from '../model/open/plan-model.ts';
+import type { freeBytes } from '../model/open/run-limits.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /** A configured model whose directory was read and checked, without loading it. */
@@ -55,20 +56,34 @@ export interface FaultyModel {
 export interface Inspection {
   readonly models: readonly InspectedModel[];
   readonly faulty: readonly FaultyModel[];
+  /** Bytes of each CUDA card, by its name, that engines can hold together. Absent = unknown. */
+  readonly cards?: Readonly<Record<string, number>>;
 }
 
 /** Adds models that could not be built to the others. */
-export const withFaulty = ({ models, faulty }: Inspection, others: readonly FaultyModel[]): Inspection => ({
-  models,
-  faulty: [...others, ...faulty],
+export const withFaulty = (inspection: Inspection, others: readonly FaultyModel[]): Inspection => ({
+  ...inspection,
+  faulty: [...others, ...inspection.faulty],
 });
 
 /** Names the model at fault, as an error of the origin's start or of a reload. */
 export const faultError = ({ settings: { name }, reason }: FaultyModel): Error =>
   new Error(`${name}: ${reason}`);
 
-/** @returns with the least slots if their number is automatic @throws Error one clear line */
-export function inspectModel(settings: ModelSettings): InspectedModel {
+/** Returns what changes with everything that an engine is started with, apart from automatic sizes. */
+export const keyOf = ({ engine }: ModelSettings): string =>
+  JSON.stringify([engine, existsSync(engine.directory) ? filesOf(engine.directory) : []]);
+
+/**
+ * @param free returns the free memory of a device
+ * @param before its last inspection, whose context it keeps; null = it is new, or has changed
+ * @returns with the least slots if their number is automatic @throws Error one clear line
+ */
+export function inspectModel(
+  settings: ModelSettings,
+  free: typeof freeBytes,
+  before: InspectedModel | null,
+): InspectedModel {
   const { directory, variant, slots, contextLength, device, kvMemoryBytes, infill } = settings.engine;
   if (!existsSync(directory)) {
     const where = 'CONTINUO_MODEL_DIR, or the directory in CONTINUO_MODELS_FILE';
@@ -76,15 +91,16 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
   }
   const tokenizer = Tokenizer.of(textsOf(directory), MARKERS);
   const isAutomatic = slots === 'auto';
-  const plan = planModel({
+  const wanted = {
     directory,
     variant: variant ?? undefined,
     slots: isAutomatic ? 1 : slots,
     slotsMayGrow: isAutomatic,
-    contextLength: contextLength ?? undefined,
+    contextLength: contextLength ?? before?.contextLength,
     device,
     kvLimitBytes: kvMemoryBytes ?? Infinity,
-  });
+  };
+  const plan = planModel(wanted, free);
   const { spareSlots, contextLength: positions, positionBytes, stateBytes } = plan.layout;
   const slotBytes = positions * positionBytes + stateBytes;
   const fitting = kvMemoryBytes === null ? Infinity : Math.floor(kvMemoryBytes / slotBytes) - spareSlots;
@@ -93,12 +109,12 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
   const recommended = settings.generationConfig ? readGenerationDefaults(textsOf(directory)) : {};
   return {
     settings,
-    key: JSON.stringify([settings.engine, filesOf(directory)]),
+    key: keyOf(settings),
     build: readProvenance(textsOf(directory)),
     content: contentHash(directory, plan),
     created: Math.floor(statSync(join(directory, plan.file)).mtimeMs / 1000),
     contextLength: positions,
-    contextNote: plan.contextNote,
+    contextNote: before?.contextNote ?? plan.contextNote,
     vocabularySize: plan.decoder.vocabularySize,
     infill: findInfill(tokenizer, infill) !== null,
     defaults: { ...recommended, ...settings.defaults },

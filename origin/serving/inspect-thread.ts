@@ -1,8 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { inspectModels } from './inspect-models.ts';
+import { inspectModels, type ServedSet } from './inspect-models.ts';
 import type { ModelSet } from './models-file.ts';
 
 /** Entry of the thread that inspects models while others are served. */
 
-const { models, limits } = workerData as ModelSet;
-parentPort?.postMessage(inspectModels(models, limits));
+export interface InspectThreadData extends ModelSet {
+  readonly served: ServedSet;
+}
+
+const { models, limits, served } = workerData as InspectThreadData;
+parentPort?.postMessage(inspectModels(models, limits, served));

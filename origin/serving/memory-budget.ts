@@ -1,6 +1,6 @@
-import { hasDeviceOptions } from '../model/config/device.ts';
+import { type DeviceSettings, hasDeviceOptions } from '../model/config/device.ts';
 import type { LimitOf } from './engines.ts';
-import type { InspectedModel } from './inspect-model.ts';
+import type { InspectedModel, Inspection } from './inspect-model.ts';
 
 /** Maximum memory of weights, KV caches and prefix stores of all models together; Infinity = no limit. */
 export interface MemoryLimits {
@@ -18,11 +18,12 @@ const inMiB = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
 export const MAIN = 'cpu';
 const CARD = 'CUDA card ';
 
-/** Names the memory that a model uses. `auto` counts as the CUDA card, because it tries the card first. */
-export function memoryOf({ settings }: InspectedModel): string {
-  const { provider, deviceId } = settings.engine.device;
-  return hasDeviceOptions(provider) ? `${CARD}${deviceId ?? 0}` : provider;
-}
+/** Names the memory of a device. `auto` counts as the CUDA card, because it tries the card first. */
+export const memoryOfDevice = ({ provider, deviceId }: DeviceSettings): string =>
+  hasDeviceOptions(provider) ? `${CARD}${deviceId ?? 0}` : provider;
+
+/** Names the memory that a model uses. */
+export const memoryOf = ({ settings }: InspectedModel): string => memoryOfDevice(settings.engine.device);
 
 /** Returns a model's bytes in a memory, by default its own. The prefix store is always in main memory. */
 export function modelBytes(model: InspectedModel, memory = memoryOf(model)): number {
@@ -35,11 +36,13 @@ export function modelBytes(model: InspectedModel, memory = memoryOf(model)): num
 export const bytesIn = (memory: string, models: readonly InspectedModel[]): number =>
   models.reduce((sum, model) => sum + modelBytes(model, memory), 0);
 
-/** WebGPU has no limit. */
+/** WebGPU has no limit. @param cards bytes that engines can hold of cards, by name */
 export const limitOf =
-  ({ mainBytes, cardBytes }: MemoryLimits): LimitOf =>
-  (memory) =>
-    memory === MAIN ? mainBytes : memory.startsWith(CARD) ? cardBytes : Infinity;
+  ({ mainBytes, cardBytes }: MemoryLimits, cards: Inspection['cards'] = {}): LimitOf =>
+  (memory) => {
+    if (memory === MAIN) return mainBytes;
+    return memory.startsWith(CARD) ? Math.min(cardBytes, cards[memory] ?? Infinity) : Infinity;
+  };
 
 /**
  * Requires that all models of a memory fit together, loaded or not, so that every model can be loaded at any

@@ -5,8 +5,9 @@ import type { Logger } from '../process/log.ts';
 import { buildModels, logBuild } from './build-models.ts';
 import type { Fleet } from './fleet.ts';
 import { faultError, type Inspection, withFaulty } from './inspect-model.ts';
+import type { InspectThreadData } from './inspect-thread.ts';
 import { requireBudget } from './memory-budget.ts';
-import { type ModelSet, readModels } from './models-file.ts';
+import { readModels } from './models-file.ts';
 
 /**
  * Installs a SIGHUP handler that reads the models file again. New models appear, removed ones finish their
@@ -24,7 +25,7 @@ async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<
   try {
     const { faulty, ...built } = await buildModels(readModels(config), logBuild(log));
     const { models, limits } = built;
-    const inspection = withFaulty(await inspectInThread(built), faulty);
+    const inspection = withFaulty(await inspectInThread({ ...built, served: fleet.served }), faulty);
     const served = inspection.faulty.find(({ settings }) => fleet.serves(settings.name));
     if (served !== undefined) throw faultError(served);
     requireBudget(inspection.models, limits);
@@ -36,8 +37,8 @@ async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<
 }
 
 /** Inspects models in a thread: large graphs take time. @throws Error if the thread fails */
-async function inspectInThread(configured: ModelSet): Promise<Inspection> {
-  const thread = new Worker(new URL('./inspect-thread.ts', import.meta.url), { workerData: configured });
+async function inspectInThread(workerData: InspectThreadData): Promise<Inspection> {
+  const thread = new Worker(new URL('./inspect-thread.ts', import.meta.url), { workerData });
   return await new Promise<Inspection>((resolve, reject) => {
     thread.once('message', resolve);
     thread.once('error', reject);

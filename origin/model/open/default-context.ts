@@ -1,6 +1,6 @@
 import type { DeviceSettings } from '../config/device.ts';
 import { inMiB } from '../runner/kv-cache.ts';
-import { freeBytes, kvShare, memoryOf } from './run-limits.ts';
+import { type freeBytes, kvShare, memoryOf } from './run-limits.ts';
 
 /** Positions of a slot if neither the operator nor the model limits them, as BLOOM was trained with. */
 const UNLIMITED_MODEL = 2048;
@@ -51,7 +51,7 @@ interface DefaultContext {
 export function defaultContext(
   { maxPositions, positionBytes, stateBytes, slots, otherBytes, kvLimitBytes }: ContextNeed,
   device: DeviceSettings,
-  free: typeof freeBytes = freeBytes,
+  free: typeof freeBytes,
 ): DefaultContext {
   const unlimited = positionBytes === 0 ? LONG : UNLIMITED_MODEL;
   const most = maxPositions === Infinity ? unlimited : maxPositions;

@@ -8,7 +8,7 @@ import { type GraphFile, readGraphFile } from '../ort/graph-file.ts';
 import { type KvLayout, kvLayout, maxAutomaticSlots, requireFit } from '../runner/kv-cache.ts';
 import { planVision, type VisionPlan } from '../vision/vision.ts';
 import { defaultContext } from './default-context.ts';
-import { prefillChunkOf } from './run-limits.ts';
+import { freeBytes, prefillChunkOf } from './run-limits.ts';
 import { runBytes } from './run-memory.ts';
 
 export interface ModelOptions {
@@ -48,9 +48,13 @@ export interface ModelPlan extends GraphFile {
 
 /**
  * Reads a model directory: its JSON files and the graph that `findDecoder` chooses.
+ * @param free returns the free memory of a device
  * @throws ModelError with one line if anything is missing, contradictory, too large or unused
  */
-export function planModel(options: Omit<ModelOptions, 'threads'>): ModelPlan {
+export function planModel(
+  options: Omit<ModelOptions, 'threads'>,
+  free: typeof freeBytes = freeBytes,
+): ModelPlan {
   const { directory, device = CPU } = options;
   requireUsedOptions(device);
   const config = readModelConfig(textsOf(directory));
@@ -64,7 +68,7 @@ export function planModel(options: Omit<ModelOptions, 'threads'>): ModelPlan {
   const maxSlots = maxAutomaticSlots(decoder, device.provider);
   const rows = options.slotsMayGrow ? maxSlots : options.slots;
   const runs = hasDeviceOptions(device.provider) ? runBytes(decoder, rows, chunk, graph) : 0;
-  const { contextLength, note: contextNote } = contextOf(options, decoder, weightBytes + runs);
+  const { contextLength, note: contextNote } = contextOf(options, decoder, weightBytes + runs, free);
   if (contextLength > decoder.maxPositions) {
     throw new ModelError(`context of ${contextLength} positions: the model supports ${decoder.maxPositions}`);
   }
@@ -88,6 +92,7 @@ function contextOf(
   { contextLength, ...options }: Omit<ModelOptions, 'threads'>,
   decoder: DecoderInterface,
   otherBytes: number,
+  free: typeof freeBytes,
 ) {
   if (contextLength !== undefined) return { contextLength, note: null };
   const { positionBytes, stateBytes } = kvLayout(decoder, 1, 1);
@@ -99,5 +104,5 @@ function contextOf(
     otherBytes,
     kvLimitBytes: options.kvLimitBytes ?? Infinity,
   };
-  return defaultContext(need, options.device ?? CPU);
+  return defaultContext(need, options.device ?? CPU, free);
 }

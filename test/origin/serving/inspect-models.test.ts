@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
+import type { ModelSettings } from '../../../origin/config/model-settings.ts';
 import type { ProviderChoice } from '../../../origin/model/config/device.ts';
 import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
 import {
@@ -8,7 +10,7 @@ import {
   withAutomaticSlots,
   withAutomaticStores,
 } from '../../../origin/serving/inspect-models.ts';
-import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
+import { bytesIn, limitOf, NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
 import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
@@ -100,6 +102,53 @@ it('restarts no engine because the free memory changed, but if its share of the 
 });
 
 const directory = newDirectory();
+
+/** Settings of a model in a directory of its own, on a card. */
+function onCard(name: string, changes: Partial<ModelSettings['engine']> = {}): ModelSettings {
+  const home = join(directory, name);
+  if (!existsSync(home))
+    writeByteTokenizer(home, writeSyntheticModel(home, { vocabulary: 320, contextLength: 8192 }).vocabulary);
+  const settings = settingsOf(name, { provider: 'cuda' });
+  return { ...settings, engine: { ...settings.engine, directory: home, ...changes } };
+}
+
+describe('a reload beside an engine that fills its card', () => {
+  const CARD = 600 * MIB;
+  const card = 'CUDA card 0';
+  const sizesOf = ({ slots, contextLength, kvBytes }: InspectedModel) => ({ slots, contextLength, kvBytes });
+  const start = (settings: ModelSettings) =>
+    inspectModels([settings], NO_MEMORY_LIMITS, undefined, () => CARD).models[0]!;
+  const reload = (configured: readonly ModelSettings[], old: InspectedModel) => {
+    const held = bytesIn(card, [old]);
+    const served = { models: [old], held: { [card]: held } };
+    return inspectModels(configured, NO_MEMORY_LIMITS, served, () => CARD - held);
+  };
+
+  it('keeps context and slots of a model that has not changed, and gives a changed one as many', () => {
+    const old = start(onCard('kept'));
+    expect(old.slots).toBeGreaterThan(20);
+    expect(old.kvBytes).toBeGreaterThan(CARD / 2);
+    expect(sizesOf(reload([onCard('kept')], old).models[0]!)).toEqual(sizesOf(old));
+    const { models } = reload([onCard('kept', { promptShare: 0.3 })], old);
+    expect(models[0]!.key).not.toBe(old.key);
+    expect(sizesOf(models[0]!)).toEqual(sizesOf(old));
+  });
+
+  it('gives a new model what the others leave', () => {
+    const old = start(onCard('kept'));
+    const [same, added] = reload([onCard('kept'), onCard('added')], old).models;
+    expect(sizesOf(same!)).toEqual(sizesOf(old));
+    expect(bytesIn(card, [same!, added!])).toBeLessThan(CARD);
+  });
+
+  it('lets a changed model wait for the old one, for which the card has no room beside it', () => {
+    const old = start(onCard('kept'));
+    const { models, cards } = reload([onCard('kept', { promptShare: 0.3 })], old);
+    const limit = limitOf(NO_MEMORY_LIMITS, cards)(card);
+    expect(bytesIn(card, models)).toBeLessThanOrEqual(limit);
+    expect(bytesIn(card, [old, ...models])).toBeGreaterThan(limit);
+  });
+});
 
 function inspected(name: string, environment: Record<string, string>, options: Partial<SyntheticModel> = {}) {
   const home = join(directory, name);
