@@ -1,5 +1,4 @@
 import { isIPv6 } from 'node:net';
-import { freemem } from 'node:os';
 import { type Environment, parseVariables } from '@continuo/origin/config/environment.ts';
 import { thisMachine } from '@continuo/origin/model/device/device-choice.ts';
 import { errorMessage } from '@continuo/shared/error-details.ts';
@@ -83,8 +82,12 @@ export function readStartSettings(
   const { CONTINUO_HOST: host, CONTINUO_PORT: port } = values;
   const devices = devicesOf(values, environment, cards);
   const origins = originsOf(values, devices);
-  if (origins.some((origin) => origin.port === port))
-    throw new Error(`CONTINUO_ORIGIN_PORT: ${port} is already CONTINUO_PORT; set another one.`);
+  requireDistinctPorts([
+    ['CONTINUO_PORT', port],
+    ...origins.map((origin) => ['CONTINUO_ORIGIN_PORT', origin.port] as const),
+    ['CONTINUO_METRICS_PORT', values.CONTINUO_METRICS_PORT ?? null],
+    ...origins.map((origin) => ['CONTINUO_METRICS_PORT', origin.metricsPort] as const),
+  ]);
   return {
     host,
     port,
@@ -93,6 +96,19 @@ export function readStartSettings(
     metricsPort: (devices && values.CONTINUO_METRICS_PORT) || null,
     workerVariables: workerVariablesOf(environment),
   };
+}
+
+/** Each card takes the next ports. @throws Error one line that names the variable */
+function requireDistinctPorts(ports: readonly (readonly [variable: string, port: number | null])[]): void {
+  const used = new Map<number, string>();
+  for (const [variable, port] of ports) {
+    // 0 is any free port.
+    if (!port) continue;
+    if (port > 65_535) throw new Error(`${variable}: port ${port} does not exist; set a lower one.`);
+    const other = used.get(port);
+    if (other) throw new Error(`${variable}: ${port} is already ${other}; set another one.`);
+    used.set(port, variable);
+  }
 }
 
 /** Returns the numbers of the cards; null = one origin that chooses its device itself. */
@@ -122,7 +138,10 @@ function originsOf(values: Values, devices: readonly number[] | null): readonly 
     return [{ name: 'origin', port: first, url: urlOf(first), metricsPort: null, variables: {} }];
   const { CONTINUO_PROVIDER: provider = 'cuda', CONTINUO_METRICS_PORT: together } = values;
   // Origins that start together would each take a quarter of the same free memory.
-  const share = Math.min(MAX_PREFIX_MIB, Math.floor(freemem() / 2 ** 20 / 4 / devices.length));
+  const share = Math.min(
+    MAX_PREFIX_MIB,
+    Math.floor(process.availableMemory() / 2 ** 20 / 4 / devices.length),
+  );
   return devices.map((device, index) => {
     const port = first + index;
     // 0 is any free port.

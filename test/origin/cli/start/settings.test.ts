@@ -1,4 +1,3 @@
-import { freemem } from 'node:os';
 import { expect, test } from 'vitest';
 import { readStartSettings } from '../../../../origin/cli/start/settings.ts';
 import { readConfig } from '../../../../origin/config/config.ts';
@@ -82,7 +81,7 @@ test('without a limit, origins of several cards share the memory that one would 
   const [one] = sizes('0');
   const many = sizes(Array.from({ length: 64 }, (_, device) => device).join());
   expect(many).toHaveLength(64);
-  expect(many.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(freemem() / 2 ** 20 / 2);
+  expect(many.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(process.availableMemory() / 2 ** 20 / 2);
   expect(one).toBeGreaterThan(many[0]!);
 });
 
@@ -102,7 +101,16 @@ test('refuses cards that contradict other variables, by name', () => {
     readStartSettings({ CONTINUO_DEVICES: '0,1', ...environment });
   expect(refusal({ CONTINUO_DEVICE_ID: '1' })).toThrow(/^CONTINUO_DEVICES: CONTINUO_DEVICE_ID is set/);
   expect(refusal({ UPSTREAMS: '[]' })).toThrow(/^CONTINUO_DEVICES: UPSTREAMS is set/);
-  expect(refusal({ CONTINUO_PORT: '9101' })).toThrow(/^CONTINUO_ORIGIN_PORT: 9101 is already/);
+  expect(refusal({ CONTINUO_PORT: '9101' })).toThrow(/^CONTINUO_ORIGIN_PORT: 9101 is already CONTINUO_PORT/);
+  expect(refusal({ CONTINUO_METRICS_PORT: '8786' })).toThrow(
+    /^CONTINUO_METRICS_PORT: 8787 is already CONTINUO_PORT/,
+  );
+  expect(refusal({ CONTINUO_METRICS_PORT: '9100' })).toThrow(
+    /^CONTINUO_METRICS_PORT: 9100 is already CONTINUO_ORIGIN_PORT/,
+  );
+  expect(refusal({ CONTINUO_ORIGIN_PORT: '65535' })).toThrow(
+    /^CONTINUO_ORIGIN_PORT: port 65536 does not exist/,
+  );
   expect(refusal({ CONTINUO_DEVICES: '0;1' })).toThrow(/^CONTINUO_DEVICES: received "0;1"; expected all/);
   expect(() => readConfig({ CONTINUO_DEVICES: '0,1' })).toThrow(/^CONTINUO_DEVICES: only npm start reads it/);
 });
