@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { completionChunk, completionResponse } from '../../shared/completion-response.ts';
+import { completionResponse } from '../../shared/completion-response.ts';
 import { nativeResult } from '../../shared/native-response.ts';
 import { sharedSystem } from '../support/shared-system.ts';
+import { chunksOf, nativePayloadsOf } from '../worker/support/sse.ts';
 import * as editors from './editor-requests.ts';
 
 /** Replays the requests of editors against the whole product, and reads the answers as the editors do. */
@@ -21,13 +22,6 @@ async function send(...request: Parameters<typeof system.request>): Promise<stri
 }
 
 const native = async (path: string, body: Fields) => nativeResult.parse(JSON.parse(await send(path, body)));
-
-/** Returns the data events of a stream. */
-const eventsOf = (text: string): unknown[] =>
-  text
-    .split('\n\n')
-    .filter((block) => block.startsWith('data: {'))
-    .map((block) => JSON.parse(block.slice('data: '.length)) as unknown);
 
 const tokenCount = async (prompt: string): Promise<number> =>
   (JSON.parse(await send('/tokenize', { prompt })) as { count: number }).count;
@@ -72,7 +66,7 @@ describe('llama.vscode', () => {
 describe('Continue', () => {
   test('reads the text from the parts of a stream', async () => {
     const body = { ...editors.CONTINUE, temperature: 0 };
-    const events = eventsOf(await send('/completion', body)).map((event) => nativeResult.parse(event));
+    const events = nativeResult.array().parse(nativePayloadsOf(await send('/completion', body)));
     const text = events.map(({ content }) => content ?? '').join('');
     expect(text).not.toBe('');
     expect(text).toBe((await native('/completion', { ...body, stream: false })).content);
@@ -83,8 +77,8 @@ describe('Continue', () => {
 describe('minuet', () => {
   test('gets the same text with markers in the prompt and with a suffix', async () => {
     const textOf = async (body: Fields, headers: Readonly<Record<string, string>>) =>
-      eventsOf(await send('/v1/completions', { ...body, temperature: 0 }, headers))
-        .flatMap((event) => completionChunk.parse(event).choices)
+      chunksOf(await send('/v1/completions', { ...body, temperature: 0 }, headers))
+        .flatMap(({ choices }) => choices)
         .map(({ text }) => text)
         .join('');
     const marked = await textOf(editors.MINUET_MARKED, { 'x-dialect': 'llamacpp' });

@@ -3,12 +3,13 @@ import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { textsOf } from '../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
-import { completionChunk, completionResponse } from '../../shared/completion-response.ts';
+import { completionResponse } from '../../shared/completion-response.ts';
 import { float64Llama } from '../support/float64-llama.ts';
 import { float64Encoder } from '../support/float64-vision.ts';
 import { newDirectory } from '../support/new-directory.ts';
 import { DEVIATION, EYE, MEAN, writeVisionModel } from '../support/synthetic/vision-model.ts';
 import { type System, startSystem } from '../support/system.ts';
+import { chunksOf } from '../worker/support/sse.ts';
 
 /** An image as a data URL, and the pixels that the model must receive. */
 
@@ -100,12 +101,7 @@ describe('a completion of a prompt with an image', () => {
     const copies = await complete({ prompt, images, n: 2, echo: true });
     expect(copies.choices.map(({ text }) => text)).toEqual(Array(2).fill(prompt + plain.choices[0]!.text));
     expect(copies.usage?.prompt_tokens).toBe(plain.usage?.prompt_tokens);
-    const stream = await (await post({ prompt, images, stream: true })).text();
-    const chunks = stream
-      .split('\n')
-      .flatMap((line) =>
-        line.startsWith('data: {') ? [completionChunk.parse(JSON.parse(line.slice(6)))] : [],
-      );
+    const chunks = chunksOf(await (await post({ prompt, images, stream: true })).text());
     expect(chunks.map(({ choices }) => choices[0]?.text).join('')).toBe(plain.choices[0]!.text);
   });
 

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { ElementType } from '../../origin/model/onnx/onnx-graph.ts';
+import { FLOAT16_VALUES } from '../../shared/float16.ts';
 import { readTensors, type StoredTensor } from './float64-tensors.ts';
 
 /** The weights of a Llama-style ONNX file in float64, and the sizes in its config.json. */
@@ -44,29 +46,18 @@ export interface Weights {
   readonly head: Linear;
 }
 
-const ONNX_FLOAT = 1;
-const ONNX_FLOAT16 = 10;
-const ONNX_BFLOAT16 = 16;
-
-function halfToNumber(half: number): number {
-  const sign = half & 0x8000 ? -1 : 1;
-  const exponent = (half >> 10) & 31;
-  const fraction = half & 1023;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
-}
-
 function toDoubles({ type, bytes }: StoredTensor): Float64Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (type === ONNX_FLOAT) {
+  if (type === ElementType.float32) {
     return Float64Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
   }
-  if (type === ONNX_FLOAT16) {
-    return Float64Array.from({ length: bytes.length / 2 }, (_, i) =>
-      halfToNumber(view.getUint16(2 * i, true)),
+  if (type === ElementType.float16) {
+    return Float64Array.from(
+      { length: bytes.length / 2 },
+      (_, i) => FLOAT16_VALUES[view.getUint16(2 * i, true)]!,
     );
   }
-  if (type === ONNX_BFLOAT16) {
+  if (type === ElementType.bfloat16) {
     const words = Uint32Array.from({ length: bytes.length / 2 }, (_, i) => view.getUint16(2 * i, true) << 16);
     return Float64Array.from(new Float32Array(words.buffer));
   }

@@ -191,7 +191,7 @@ function readDimension(field: WireField): number | string | null {
 }
 
 /** TensorProto {dims 1, data_type 2, name 8, external_data 13}. */
-function readInitializer(field: WireField): GraphInitializer {
+export function readInitializer(field: WireField): GraphInitializer {
   let name = '';
   let elementType = 0;
   const entries = new Map<string, string>();

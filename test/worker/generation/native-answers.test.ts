@@ -5,7 +5,7 @@ import type { GenerationEvent } from '../../../shared/generation.ts';
 import { nativeResult } from '../../../shared/native-response.ts';
 import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
 import { acceptedFor, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
-import { blocksOf } from '../support/sse.ts';
+import { nativePayloadsOf } from '../support/sse.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { WorkerdLog } from '../support/workerd-log.ts';
 
@@ -24,9 +24,6 @@ async function completion(fields: Fields): Promise<Result> {
   return nativeResult.parse(body);
 }
 
-/** Returns the blocks of a stream without the comments that a pause of the machine causes. */
-const eventBlocks = (text: string) => blocksOf(text).filter((block) => !block.startsWith(':'));
-
 /** Returns the events of a stream, which has nothing else. */
 async function stream(fields: Fields): Promise<Result[]> {
   const response = await worker.postTo('/completion', {
@@ -38,10 +35,7 @@ async function stream(fields: Fields): Promise<Result[]> {
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
   const text = await response.text();
   expect(text).not.toContain('[DONE]');
-  return eventBlocks(text).map((block) => {
-    expect(block).toMatch(/^data: [^\n]+$/);
-    return nativeResult.parse(JSON.parse(block.slice('data: '.length)));
-  });
+  return nativeResult.array().parse(nativePayloadsOf(text));
 }
 
 describe('a plain native answer', () => {
@@ -230,9 +224,9 @@ describe('a native stream', () => {
       wire.end();
     };
     const response = await worker.postTo('/completion', { prompt: 'Hi', stream: true });
-    const blocks = eventBlocks(await response.text());
-    expect(blocks).toHaveLength(2);
-    expect(JSON.parse(blocks[1]!.slice('data: '.length))).toMatchObject({ error: { code: 502 } });
+    const payloads = nativePayloadsOf(await response.text());
+    expect(payloads).toHaveLength(2);
+    expect(payloads[1]).toMatchObject({ error: { code: 502 } });
   });
 });
 

@@ -7,19 +7,23 @@ export type Completion = z.infer<typeof completionResponse>;
 /** Returns the blocks of a stream between blank lines, comments included. */
 export const blocksOf = (text: string): string[] => text.split('\n\n').filter((block) => block !== '');
 
+/** Returns the JSON payloads of a stream without [DONE]. @throws if it has other lines than data events */
+export const nativePayloadsOf = (text: string): unknown[] =>
+  blocksOf(text)
+    .filter((block) => !block.startsWith(':'))
+    .map((block) => {
+      if (!/^data: [^\n]+$/.test(block)) throw new Error(`Not a data event: ${block}`);
+      return JSON.parse(block.slice('data: '.length)) as unknown;
+    });
+
 /**
  * Returns the JSON payloads of a complete stream.
  * @throws if it has other lines, or not exactly one [DONE] at its end
  */
 export function payloadsOf(text: string): unknown[] {
-  const blocks = blocksOf(text).filter((block) => !block.startsWith(':'));
-  if (!text.endsWith('data: [DONE]\n\n')) throw new Error(`The stream has no end: …${text.slice(-200)}`);
-  if (blocks.filter((block) => block === 'data: [DONE]').length !== 1)
-    throw new Error('[DONE] must come once');
-  return blocks.slice(0, -1).map((block) => {
-    if (!/^data: [^\n]+$/.test(block)) throw new Error(`Not a data event: ${block}`);
-    return JSON.parse(block.slice('data: '.length)) as unknown;
-  });
+  const end = 'data: [DONE]\n\n';
+  if (!text.endsWith(end)) throw new Error(`The stream has no end: …${text.slice(-200)}`);
+  return nativePayloadsOf(text.slice(0, -end.length));
 }
 
 /** Returns the chunks of a stream without an error event. */

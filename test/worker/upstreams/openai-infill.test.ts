@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { nativePayloadsOf } from '../support/sse.ts';
 import { upstreamsForTests } from './upstreams-for-tests.ts';
 
 const { openAi, worker } = upstreamsForTests();
@@ -50,8 +51,7 @@ describe('an infill for an OpenAI-compatible server', () => {
 
   test('is streamed in the native shape', async () => {
     const text = await (await infill({ stream: true, response_fields: ['content', 'stop'] })).text();
-    const events = text.split('\n\n').filter((block) => block.startsWith('data: '));
-    expect(events.map((block) => JSON.parse(block.slice('data: '.length)))).toMatchObject([
+    expect(nativePayloadsOf(text)).toMatchObject([
       { content: 'Hello', stop: false },
       { content: ' there', stop: false },
       { content: '', stop: true },
