@@ -173,3 +173,31 @@ test('over plain HTTP from another host, the code is selected in place of a clip
   await expect.poll(() => page.locator('.reading-text').textContent()).toContain('Once upon a time');
   expect(consoleErrors).toEqual([]);
 });
+
+test('on a phone, views look the same whichever were open before', async ({ visit }) => {
+  const { page } = await visit('/', { width: 390, touch: true });
+  const placesIn = (root: string) =>
+    page
+      .locator(`${root} *`)
+      .evaluateAll((all) => all.map((one) => JSON.stringify(one.getBoundingClientRect())));
+  const parameters = async () => {
+    await view(page, 'Playground').click();
+    await button(page, 'Parameters').click();
+    await page.locator('dialog .group').first().waitFor();
+    const places = await placesIn('dialog .parameters');
+    await page.keyboard.press('Escape');
+    return places;
+  };
+  const compare = async () => {
+    await view(page, 'Compare').click();
+    await page.getByText('Or start with an example').waitFor();
+    return await placesIn('.compare');
+  };
+  const before = [await parameters(), await compare()];
+  await view(page, 'Tree').click();
+  await page.getByRole('button', { name: 'Start the tree' }).waitFor();
+  await view(page, 'Account').click();
+  await page.getByRole('heading', { name: 'Limits and balance' }).waitFor();
+  const after = [await parameters(), await compare()];
+  expect(after).toEqual(before);
+});
