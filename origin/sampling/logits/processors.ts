@@ -21,14 +21,16 @@ function endsWithAllButLast(history: TokenHistory, tokens: readonly number[]): b
   return true;
 }
 
-/** OpenAI's logit_bias: z ← z + b; null forbids the token. */
+/** OpenAI's logit_bias: z ← z + b; null forbids the token. Several biases of one token add up. */
 const logitBias: LogitProcessorFactory = ({ logitBias }) => {
   if (logitBias.length === 0) return null;
+  const sums = new Map<number, number>();
+  for (const [id, bias] of logitBias) sums.set(id, (sums.get(id) ?? 0) + (bias ?? Number.NEGATIVE_INFINITY));
   return {
     apply(logits) {
-      for (const [id, bias] of logitBias) {
-        if (bias === null) logits.forbid(id);
-        else logits.add(id, bias);
+      for (const [id, sum] of sums) {
+        if (sum === Number.NEGATIVE_INFINITY) logits.forbid(id);
+        else logits.add(id, sum);
       }
     },
   };

@@ -75,10 +75,10 @@ function someOf(values: Partial<SamplingParameters>): fc.Arbitrary<Partial<Sampl
 
 /** Random combinations of all samplers except Mirostat, without breakers and bad words. */
 export function anyParameters(size: number): fc.Arbitrary<SamplingParameters> {
+  // Often several of one token.
+  const biased = fc.oneof(fc.nat(size - 1), fc.nat(Math.min(2, size - 1)));
   const restricting = fc.record({
-    logitBias: fc.array(fc.tuple(fc.nat(size - 1), fc.option(fc.integer({ min: -5, max: 5 }))), {
-      maxLength: 3,
-    }),
+    logitBias: fc.array(fc.tuple(biased, fc.option(fc.integer({ min: -5, max: 5 }))), { maxLength: 4 }),
     allowedTokenIds: fc.option(fc.array(fc.nat(size - 1), { minLength: 1, maxLength: 20 })),
   });
   return fc

@@ -59,6 +59,8 @@ const idsOf = (mask: Uint32Array | null, size: number) =>
 
 const SIZE = 300;
 
+type Biases = SamplingParameters['logitBias'];
+
 describe.runIf(hasCompiler)('draws on a device', () => {
   it('follow the plain reference with random parameters, edits and masks', () => {
     const { draws, logits: memory } = deviceOf(1, SIZE);
@@ -147,6 +149,23 @@ describe.runIf(hasCompiler)('draws on a device', () => {
       draws.run();
       expect(isDrawn(shares, request.uniform, draws.token(0)!.id)).toBe(true);
     }
+  });
+
+  it('add up the biases of a token that has several, and forbid it if one of them does', () => {
+    const { draws, logits: memory } = deviceOf(1, SIZE);
+    const logits = Array.from({ length: SIZE }, (_, id) => (id === 3 ? 5 : 0));
+    memory.set(logits);
+    const ofSeven: Biases = [
+      [7, 100],
+      [7, -90],
+    ];
+    const logitBias: Biases = [...ofSeven, [9, null], [9, 60], [11, -100], [11, 103]];
+    const parameters = { ...NEUTRAL_SAMPLING, drySequenceBreakers: [], temperature: 0, logitBias };
+    const one = { parameters, logits, prompt: [], generated: [], forbidden: [], mask: null, listed: null };
+    draws.begin();
+    draws.add(0, requestOf(one)!);
+    draws.run();
+    expect(draws.token(0)!.id).toBe(7);
   });
 
   it('list the most likely tokens of the row without edits, and its sum', () => {
