@@ -1,5 +1,4 @@
-import { rmSync } from 'node:fs';
-import { expect, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { textsOf } from '../../../origin/model/config/model-directory.ts';
 import { describeDecoder } from '../../../origin/model/decoder/decoder-interface.ts';
@@ -14,6 +13,7 @@ import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
 import { kvLayout } from '../../../origin/model/runner/kv-cache.ts';
 import { OrtRunner } from '../../../origin/model/runner/ort-runner.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../support/fake-cuda-driver.ts';
+import { newDirectory } from '../../support/new-directory.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { cpuDeviceRunner, driverRunner } from '../../tools/gpu/runners.ts';
 import { decodeRows, randomTokens, temporaryDirectory } from './synthetic-runner.ts';
@@ -174,20 +174,65 @@ it.each([true, false])('a KV cache on a device leaves no native object: staged %
   expect(new Set(alive.values())).toEqual(new Set([0]));
 });
 
-it.runIf(hasCompiler)('graphs that cannot be bound leave no native object', () => {
-  const directory = temporaryDirectory();
-  writeSyntheticModel(directory, { contextLength: 64 });
-  const { folder, file } = buildFakeCudaDriver();
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const { api, alive } = countingApi();
-  const { BindOutput } = api;
-  const refuseThird = (binding: bigint | null, name: string, value: bigint | null) => {
-    if (alive.get('IoBinding') === 3) throw new Error('refused');
-    return BindOutput(binding, name, value);
-  };
-  Object.assign(api, { BindOutput: refuseThird });
-  expect(() => driverRunner(directory, { slots: 4, prefillChunk: 16 }, file, api)).toThrow('refused');
-  expect(new Set(alive.values())).toEqual(new Set([0]));
-  const library = openLibrary(file);
-  expect(library.func('live', 'int', [])()).toBe(0);
+describe.runIf(hasCompiler)('a runner of a card that cannot be loaded', () => {
+  const directory = newDirectory();
+  let file: string;
+  beforeAll(() => {
+    writeSyntheticModel(directory, { contextLength: 64 });
+    file = buildFakeCudaDriver().file;
+  });
+
+  /**
+   * Makes one call after the other fail until a load has no more of them. The runner may do without some.
+   * @param prepare makes the call fail after so many others, and returns whether it has failed
+   * @returns how many failed
+   */
+  function failEach(prepare: (api: OrtApi, calls: number) => () => boolean): number {
+    const live = openLibrary(file).func('live', 'int', []);
+    for (let calls = 0; ; calls++) {
+      const { api, alive } = countingApi();
+      const hasFailed = prepare(api, calls);
+      let fault: unknown = null;
+      try {
+        driverRunner(directory, { slots: 4, prefillChunk: 16 }, file, api, undefined, false).dispose();
+      } catch (error) {
+        fault = error;
+      }
+      const left = [...alive].filter(([, count]) => count !== 0);
+      expect({ calls, fault, left, ofDriver: live() }).toEqual({ calls, fault, left: [], ofDriver: 0 });
+      if (!hasFailed()) return calls;
+    }
+  }
+
+  const takesMemory =
+    /^(AllocatorAlloc|Bind|CreateSession(FromArray)?$|Create(Allocator|IoBinding|Tensor|MemoryInfo))/;
+
+  it('leaves no native object, whichever memory ONNX Runtime lacks', () => {
+    const failed = failEach((api, calls) => {
+      let left = calls;
+      for (const [name, value] of Object.entries(api)) {
+        if (typeof value !== 'function' || !takesMemory.test(name)) continue;
+        const call = value as (...args: unknown[]) => unknown;
+        const refusing = (...args: unknown[]) => {
+          if (left-- === 0) throw new Error(`refuses ${name}`);
+          return call(...args);
+        };
+        Object.assign(api, { [name]: refusing });
+      }
+      return () => left < 0;
+    });
+    expect(failed).toBeGreaterThan(50);
+  });
+
+  it('leaves nothing of the driver, whichever memory it lacks', () => {
+    const library = openLibrary(file);
+    const lackAfter = library.func('lack_after', 'void', ['int']);
+    const hasLacked = library.func('has_lacked', 'int', []);
+    const failed = failEach((_, calls) => {
+      lackAfter(calls);
+      return () => hasLacked() === 1;
+    });
+    lackAfter(-1);
+    expect(failed).toBeGreaterThan(8);
+  });
 });

@@ -27,7 +27,7 @@ typedef struct {
   unsigned columns, rows;
   Arguments arguments;
 } Work;
-static int retained, depth, streams, events, queued, waits, failure, modules, refusal, spoiled, made;
+static int retained, depth, streams, events, queued, waits, failure, modules, refusal, spoiled, made, lacking = -1;
 static Work queue[MOST];
 static struct { char *start; size_t bytes; int registered; } pinned[PINNED];
 
@@ -41,6 +41,10 @@ int work(void) { return queued; }
 void fail_with(int error) { failure = error; }
 void refuse_kernels_with(int error) { refusal = error; }
 void spoil_sums(void) { spoiled = 1; }
+/** From now on, no memory is there for what is asked for after so many other things; −1 = there always is. */
+void lack_after(int count) { lacking = count; }
+int has_lacked(void) { return lacking < 0; }
+static int lacks(void) { return lacking >= 0 && lacking-- == 0; }
 
 int cuInit(unsigned flags) { return 0; }
 int cuGetErrorString(int error, const char **text) { *text = "as the test demands"; return 0; }
@@ -53,7 +57,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   *value = attribute == 75 ? 8 : 6;
   return 0;
 }
-int cuDevicePrimaryCtxRetain(size_t *context, int device) { retained++; *context = 0x7000 + device; return 0; }
+int cuDevicePrimaryCtxRetain(size_t *context, int device) { if (lacks()) return 2; retained++; *context = 0x7000 + device; return 0; }
 int cuDevicePrimaryCtxRelease_v2(int device) { retained--; return device == 40 ? 0 : INVALID; }
 int cuCtxPushCurrent_v2(size_t context) { if (context != 0x7028) return INVALID; depth++; return 0; }
 int cuCtxPopCurrent_v2(size_t *context) { if (!depth) return NO_CONTEXT; depth--; *context = 0x7028; return 0; }
@@ -67,6 +71,7 @@ int cuCtxSynchronize(void) {
 int cuStreamCreate(size_t *stream, unsigned flags) {
   if (!depth) return NO_CONTEXT;
   if (flags != 1) return INVALID;
+  if (lacks()) return 2;
   streams++;
   *stream = STREAMS + ++made;
   return 0;
@@ -75,12 +80,14 @@ static int is_stream(size_t stream) { return stream > STREAMS && stream <= STREA
 int cuStreamDestroy_v2(size_t stream) { if (!depth || !is_stream(stream)) return INVALID; streams--; return 0; }
 int cuEventCreate(size_t *event, unsigned flags) {
   if (!depth) return NO_CONTEXT;
+  if (lacks()) return 2;
   *event = EVENTS + ++events;
   return flags == 2 || flags == 0 ? 0 : INVALID;
 }
 int cuEventDestroy_v2(size_t event) { if (!depth || event <= EVENTS) return INVALID; events--; return 0; }
 int cuMemHostAlloc(char **address, size_t bytes, unsigned flags) {
   if (!depth) return NO_CONTEXT;
+  if (lacks()) return 2;
   for (int i = 0; i < PINNED; i++) if (!pinned[i].start) {
     *address = pinned[i].start = malloc(bytes);
     pinned[i].bytes = bytes;
@@ -90,6 +97,7 @@ int cuMemHostAlloc(char **address, size_t bytes, unsigned flags) {
 }
 int cuMemHostRegister_v2(char *start, size_t bytes, unsigned flags) {
   if (!depth) return NO_CONTEXT;
+  if (lacks()) return 2;
   for (int i = 0; i < PINNED; i++) if (!pinned[i].start) {
     pinned[i].start = start;
     pinned[i].bytes = bytes;
@@ -199,6 +207,7 @@ static const Kernel kernels[] = {
 };
 int cuModuleLoadData(size_t *module, const char *text) {
   if (!depth) return NO_CONTEXT;
+  if (lacks()) return 2;
   if (refusal || !strstr(text, ".version")) return refusal ? refusal : 218;
   modules++;
   *module = 0x6000;
