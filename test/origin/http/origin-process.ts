@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import type { OriginModel } from '../../../shared/origin-model.ts';
@@ -18,7 +18,8 @@ export class OriginProcess {
   stdout = '';
   stderr = '';
 
-  constructor(environment: Readonly<Record<string, string>> = {}) {
+  /** @param cwd checkout that it runs from */
+  constructor(environment: Readonly<Record<string, string>> = {}, cwd = process.cwd()) {
     const env = {
       ...bareEnvironment(),
       CONTINUO_ORIGIN_SECRET: SECRET,
@@ -26,7 +27,8 @@ export class OriginProcess {
       CONTINUO_METRICS_PORT: '0',
       ...environment,
     };
-    this.child = spawn(process.execPath, ['origin/main.ts'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const stdio: StdioOptions = ['ignore', 'pipe', 'pipe'];
+    this.child = spawn(process.execPath, ['origin/main.ts'], { cwd, env, stdio });
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text;
     });

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -44,13 +45,11 @@ const environment = () => ({
 function start(...args: string[]) {
   const env = { ...bareEnvironment(), ...environment() };
   const child = spawn(process.execPath, [MAIN, 'model', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  const output = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (text: string) => {
-      output[name] += text;
-    });
-  }
-  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, ...output }));
+  const output = Promise.all([text(child.stdout), text(child.stderr)]);
+  const ended = once(child, 'close').then(async ([code]: (number | null)[]) => {
+    const [stdout, stderr] = await output;
+    return { code, stdout, stderr };
+  });
   return { child, ended };
 }
 

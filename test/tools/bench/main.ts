@@ -23,7 +23,7 @@ import { type Gateway, measureAgainst } from './edge/against.ts';
 import { measureEdge } from './edge/edge.ts';
 import { measureSchemas } from './grammar/schemas.ts';
 import { type BenchModel, benchModels } from './models.ts';
-import { LAYERS, type Plan, type TokenCounts } from './plan.ts';
+import { LAYERS, type Plan, type Progress, type TokenCounts } from './plan.ts';
 import { againstTable, architectureTable, edgeTables, failures, figureTable, loadTable } from './report.ts';
 import { rivalTable } from './rival.ts';
 import { type ModelReport, measureBesideRival, measureModel, measureStore } from './run.ts';
@@ -157,10 +157,13 @@ function print(report: ModelReport): void {
   if (report.figures.length > 0) console.log(figureTable(report.figures));
 }
 
-function startBar(name: string) {
+/** Measures under a bar of its progress. */
+async function measured<T>(name: string, measure: (progress: Progress) => Promise<T>): Promise<T> {
   const bar = new SingleBar({ format: `${name} {bar} {percentage}% {stage}`, clearOnComplete: true });
   bar.start(1, 0, { stage: '' });
-  return { bar, progress: (share: number, stage: string) => bar.update(share, { stage }) };
+  const result = await measure((share, stage) => bar.update(share, { stage }));
+  bar.stop();
+  return result;
 }
 
 function save(directory: string, name: string, report: unknown): string {
@@ -170,38 +173,18 @@ function save(directory: string, name: string, report: unknown): string {
 }
 
 async function edge(directory: string): Promise<void> {
-  const { bar, progress } = startBar('edge');
-  const report = await measureEdge(progress);
-  bar.stop();
+  const report = await measured('edge', measureEdge);
   console.log(`\n${edgeTables(report)}\n${save(directory, 'edge.json', report)}`);
-}
-
-async function batch(lines: number): Promise<void> {
-  const { bar, progress } = startBar('batch');
-  const figures = await measureBatch(lines, progress);
-  bar.stop();
-  console.log(`\n${figureTable(figures)}`);
-}
-
-async function usage(): Promise<void> {
-  const { bar, progress } = startBar('usage');
-  const figures = await measureUsageYear(progress);
-  bar.stop();
-  console.log(`\n${figureTable(figures)}`);
 }
 
 async function against(gateway: Gateway, port: number, waves: number, directory: string): Promise<void> {
   console.log(`The gateway ${gateway.url} must reach the upstream http://127.0.0.1:${port}/v1.`);
-  const { bar, progress } = startBar('edge');
-  const loads = await measureAgainst(gateway, port, waves, progress);
-  bar.stop();
+  const loads = await measured('edge', (progress) => measureAgainst(gateway, port, waves, progress));
   console.log(`\n${againstTable(loads)}\n${save(directory, 'against.json', loads)}`);
 }
 
 async function sharedPrefix(model: BenchModel, plan: Plan, directory: string): Promise<void> {
-  const { bar, progress } = startBar(model.name);
-  const report = await measureStore(model, plan, progress);
-  bar.stop();
+  const report = await measured(model.name, (progress) => measureStore(model, plan, progress));
   console.log(`\n${model.name}\n${sharedPrefixTable(report)}`);
   console.log(save(directory, `${model.name}-shared-prefix.json`, report));
 }
@@ -218,17 +201,15 @@ async function architectures(names: readonly string[], directory: string): Promi
 }
 
 async function rival(model: BenchModel, plan: Plan, directory: string): Promise<void> {
-  const { bar, progress } = startBar(model.name);
-  const { names, loads } = await measureBesideRival(model, plan, progress);
-  bar.stop();
+  const { names, loads } = await measured(model.name, (progress) =>
+    measureBesideRival(model, plan, progress),
+  );
   console.log(`\n${model.name}\n${rivalTable(names, loads)}`);
   console.log(save(directory, `${model.name}-rival.json`, { names, loads }));
 }
 
 async function closedLoops(target: Target, plan: Plan, directory: string): Promise<void> {
-  const { bar, progress } = startBar(target.name);
-  const loads = await measureClosedLoops(target, plan, progress);
-  bar.stop();
+  const loads = await measured(target.name, (progress) => measureClosedLoops(target, plan, progress));
   console.log(`\n${closedTable(loads)}\n${save(directory, 'closed-loops.json', loads)}`);
 }
 
@@ -245,8 +226,10 @@ async function main(): Promise<void> {
     const gateway = { url: options.against, headers: options.header ?? {} };
     return against(gateway, options.upstreamPort, options.waves, options.out);
   }
-  if (options.batch !== undefined) return batch(options.batch);
-  if (options.usage) return usage();
+  const { batch: lines } = options;
+  if (lines !== undefined)
+    return console.log(figureTable(await measured('batch', (progress) => measureBatch(lines, progress))));
+  if (options.usage) return console.log(figureTable(await measured('usage', measureUsageYear)));
   if (options.browser) {
     for (const { directory } of options.models.map(modelNamed)) {
       const rates = await measureBrowser(directory(), options.tokens, options.waves);
@@ -291,9 +274,7 @@ async function main(): Promise<void> {
   }
   const reports: ModelReport[] = [];
   for (const model of options.models.map(modelNamed)) {
-    const { bar, progress } = startBar(model.name);
-    const report = await measureModel(model, plan, progress);
-    bar.stop();
+    const report = await measured(model.name, (progress) => measureModel(model, plan, progress));
     print(report);
     reports.push(report);
   }

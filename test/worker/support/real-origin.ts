@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bareEnvironment } from '../../support/child-processes.ts';
+import { OriginProcess } from '../../origin/http/origin-process.ts';
 import { newDirectory } from '../../support/new-directory.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
@@ -35,24 +35,6 @@ export interface RealSystem {
   stop(): Promise<void>;
 }
 
-/** Resolves with the origin's port once its model is loaded. */
-async function listening(child: ChildProcess): Promise<number> {
-  let log = '';
-  let failure = '';
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    log += text;
-  });
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    failure += text;
-  });
-  for (;;) {
-    const port = /"port":(\d+)/.exec(log)?.[1];
-    if (port !== undefined && log.includes('KV cache')) return Number(port);
-    if (child.exitCode !== null) throw new Error(`The origin ended early: ${failure}`);
-    await sleep(20);
-  }
-}
-
 /** Writes the synthetic model into a new directory. */
 export function writeRealModel(): string {
   const modelDirectory = newDirectory();
@@ -71,19 +53,15 @@ export async function spawnOrigin(
   port = 0,
   root = ROOT,
 ): Promise<{ readonly child: ChildProcess; readonly url: string }> {
-  const env = {
-    ...bareEnvironment(),
+  const environment = {
     CONTINUO_ORIGIN_SECRET: SECRET,
     CONTINUO_ORIGIN_PORT: String(port),
     CONTINUO_MODEL_DIR: modelDirectory,
     CONTINUO_THREADS: '1',
   };
-  const child = spawn(process.execPath, ['origin/main.ts'], {
-    cwd: root,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  return { child, url: `http://127.0.0.1:${await listening(child)}` };
+  const origin = new OriginProcess(environment, root);
+  await origin.line(/KV cache/);
+  return { child: origin.child, url: `http://127.0.0.1:${(await origin.line('listening')).port}` };
 }
 
 /**
