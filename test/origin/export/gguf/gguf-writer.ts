@@ -12,19 +12,25 @@ export type Value =
   | { readonly f32s: readonly number[] }
   | { readonly i32s: readonly number[] };
 
-export interface Tensor {
+/** What the header says of a tensor. */
+export interface TensorInfo {
   readonly name: string;
   /** Number of the type. */
   readonly type: number;
   /** Innermost dimension first, as the file has it. */
   readonly dimensions: readonly number[];
-  readonly data: Uint8Array;
   /** Overrides the offset that the writer computes. */
   readonly offset?: number;
 }
 
+export interface Tensor extends TensorInfo {
+  readonly data: Uint8Array;
+}
+
 const ALIGNMENT = 32;
-const padded = (size: number) => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
+
+/** Returns the bytes that a tensor takes in a file. */
+export const padded = (size: number) => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
 
 const numbers = (bytes: number, write: (buffer: Buffer) => void): Buffer => {
   const buffer = Buffer.alloc(bytes);
@@ -50,14 +56,26 @@ function encode(value: Value): Buffer[] {
   return list(5, value.i32s.map(i32));
 }
 
-/** Writes a GGUF file of version 3. */
-export function writeGguf(metadata: Readonly<Record<string, Value>>, tensors: readonly Tensor[]): Buffer {
+const withPadding = (block: Uint8Array) => [block, Buffer.alloc(padded(block.length) - block.length)];
+
+/** Returns everything before the tensors of a GGUF file of version 3. `bytes` is the size of a tensor. */
+export function ggufHeader<T extends TensorInfo>(
+  metadata: Readonly<Record<string, Value>>,
+  tensors: readonly T[],
+  bytes: (tensor: T) => number,
+): Buffer {
   const keys = Object.entries(metadata);
   let next = 0;
-  const infos = tensors.map(({ name, type, dimensions, data, offset }) => {
-    const at = offset ?? next;
-    next += padded(data.length);
-    return Buffer.concat([text(name), u32(dimensions.length), ...dimensions.map(u64), u32(type), u64(at)]);
+  const infos = tensors.map((tensor) => {
+    const { name, type, dimensions, offset = next } = tensor;
+    next += padded(bytes(tensor));
+    return Buffer.concat([
+      text(name),
+      u32(dimensions.length),
+      ...dimensions.map(u64),
+      u32(type),
+      u64(offset),
+    ]);
   });
   const header = Buffer.concat([
     Buffer.from('GGUF'),
@@ -67,6 +85,11 @@ export function writeGguf(metadata: Readonly<Record<string, Value>>, tensors: re
     ...keys.flatMap(([key, value]) => [text(key), ...encode(value)]),
     ...infos,
   ]);
-  const blocks = [header, ...tensors.map(({ data }) => data)];
-  return Buffer.concat(blocks.flatMap((block) => [block, Buffer.alloc(padded(block.length) - block.length)]));
+  return Buffer.concat(withPadding(header));
+}
+
+/** Writes a GGUF file of version 3. */
+export function writeGguf(metadata: Readonly<Record<string, Value>>, tensors: readonly Tensor[]): Buffer {
+  const header = ggufHeader(metadata, tensors, ({ data }) => data.length);
+  return Buffer.concat([header, ...tensors.flatMap(({ data }) => withPadding(data))]);
 }
