@@ -131,7 +131,7 @@ async function decodeRatesOf(
  * @param onRates takes what has been measured so far
  */
 export async function rivalRates(
-  rival: Pick<Rival, 'server' | 'notable'>,
+  rival: Omit<Rival, 'assemble'>,
   setting: Omit<ServedSetting, 'device'> & Pick<ServerSetting, 'files' | 'python'>,
   onRates: (rates: Rates) => void,
 ): Promise<void> {

@@ -1,4 +1,4 @@
-import { closeSync, copyFileSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { closeSync, copyFileSync, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openWeights, type WeightFile } from '../../support/float64-weights.ts';
 
@@ -24,9 +24,9 @@ export function writeTransformersModel(source: string, directory: string): void 
     const header = Buffer.from(JSON.stringify(headerOf(tensors)));
     const length = Buffer.alloc(8);
     length.writeBigUInt64LE(BigInt(header.length));
-    writeAll(file, length);
-    writeAll(file, header);
-    for (const { read } of tensors) writeAll(file, Buffer.from(Float32Array.from(read()).buffer));
+    writeFileSync(file, length);
+    writeFileSync(file, header);
+    for (const { read } of tensors) writeFileSync(file, Buffer.from(Float32Array.from(read()).buffer));
   } finally {
     closeSync(file);
   }
@@ -79,9 +79,4 @@ function llamaTensors({ sizes, vector, linear }: WeightFile): Tensor[] {
     norm('model.norm'),
     matrix('lm_head', vocab_size, hidden_size),
   ];
-}
-
-/** Writes all bytes; one `writeSync` may write fewer. */
-function writeAll(file: number, bytes: Uint8Array): void {
-  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written);
 }

@@ -1,8 +1,9 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { zstdCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { newDirectory } from '../../../support/new-directory.ts';
-import { reducedLibrary } from './fat-binary.ts';
+import { compiledLibrary, reducedLibrary } from './fat-binary.ts';
 
 const HEADER_BYTES = 64;
 const PTX = 1;
@@ -12,17 +13,21 @@ interface Entry {
   readonly kind: number;
   readonly architecture: number;
   readonly code: string;
+  /** As the tools of CUDA 13 write it. */
+  readonly compressed?: boolean;
 }
 
 /** A container as NVIDIA's tools write it, as far as it is read. */
 function containerOf(entries: readonly Entry[]): Buffer {
-  const parts = entries.map(({ kind, architecture, code }) => {
+  const parts = entries.map(({ kind, architecture, code: text, compressed = false }) => {
+    const code = compressed ? zstdCompressSync(text) : Buffer.from(text);
     const head = Buffer.alloc(HEADER_BYTES);
     head.writeUInt16LE(kind, 0);
     head.writeUInt32LE(HEADER_BYTES, 4);
-    head.writeBigUInt64LE(BigInt(code.length), 8);
+    head.writeBigUInt64LE(BigInt(code.length + (compressed ? 3 : 0)), 8);
+    if (compressed) head.writeUInt32LE(code.length, 16);
     head.writeUInt32LE(architecture, 28);
-    return Buffer.concat([head, Buffer.from(code)]);
+    return Buffer.concat([head, code, Buffer.alloc(compressed ? 3 : 0)]);
   });
   const body = Buffer.concat(parts);
   const head = Buffer.alloc(16);
@@ -99,5 +104,36 @@ describe('fat binaries', () => {
     expect(() => reducedLibrary(elfWith('.text', padding), kept)).toThrow('has no section .nv_fatbin');
     const strange = elfWith('.nv_fatbin', Buffer.from('something else'));
     expect(() => reducedLibrary(strange, kept)).toThrow('no fat binary at byte 0');
+  });
+
+  const texts = (longest: string) =>
+    elfWith(
+      '.nv_fatbin',
+      Buffer.concat([
+        containerOf([
+          { kind: PTX, architecture: 80, code: 'text-80-\0' },
+          { kind: PTX, architecture: 90, code: longest, compressed: true },
+        ]),
+        padding,
+        containerOf([{ kind: PTX, architecture: 90, code: 'text-90-\0' }]),
+      ]),
+    );
+
+  test('takes compiled code in place of every container, without its PTX, in a file of the same size', async () => {
+    const library = texts('text-90-\0');
+    const seen: string[] = [];
+    const compiled = await compiledLibrary(library, 90, async (ptx, index) => {
+      seen.push(`${index}: ${ptx}`);
+      return containerOf([{ kind: MACHINE_CODE, architecture: 90, code: `hopper-${index}` }]);
+    });
+    expect(seen.toSorted()).toEqual(['0: text-90-', '1: text-90-']);
+    expect(left(compiled)).toEqual(['hopper-0', 'hopper-1']);
+    expect(compiled).toHaveLength(readFileSync(library).length);
+  });
+
+  test('refuses a container without PTX of the architecture, and code that has no room', async () => {
+    const compile = async () => Buffer.alloc(4096);
+    await expect(compiledLibrary(texts('a\0'), 80, compile)).rejects.toThrow('container 1: no PTX for 80');
+    await expect(compiledLibrary(texts('a\0'), 90, compile)).rejects.toThrow('no room');
   });
 });

@@ -1,20 +1,12 @@
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { toFloat16 } from '../../../../shared/float16.ts';
 import { ggufHeader, padded, type TensorInfo, type Value } from '../../../origin/export/gguf/gguf-writer.ts';
-import { toFloat16, WeightSource } from '../../../support/synthetic/random-weights.ts';
+import type { Sizes } from '../../../support/float64-weights.ts';
+import { WeightSource } from '../../../support/synthetic/random-weights.ts';
 
-/** Sizes in config.json. */
-interface Sizes {
-  readonly hidden_size: number;
-  readonly intermediate_size: number;
-  readonly num_hidden_layers: number;
-  readonly num_attention_heads: number;
-  readonly num_key_value_heads: number;
-  readonly head_dim: number;
-  readonly vocab_size: number;
+interface Config extends Sizes {
   readonly max_position_embeddings: number;
-  readonly rms_norm_eps: number;
-  readonly rope_theta: number;
   readonly bos_token_id: number;
   readonly eos_token_id: number;
 }
@@ -38,21 +30,21 @@ const readJson = <T>(directory: string, name: string): T =>
   JSON.parse(readFileSync(path.join(directory, name), 'utf8')) as T;
 
 /**
- * Writes a GGUF file with the sizes and the tokenizer of a synthetic Llama: random matrices in float16, norms of
- * ones. Every tensor has bytes of its own, so a server reads as much memory as with trained weights.
+ * Writes a GGUF file with the sizes and the tokenizer of a synthetic Llama: random matrices in float16, norms
+ * of ones. Every tensor has bytes of its own, so a server reads as much memory as with trained weights.
  */
 export function writeRandomGguf(file: string, directory: string): void {
-  const sizes = readJson<Sizes>(directory, 'config.json');
+  const sizes = readJson<Config>(directory, 'config.json');
   const tensors = tensorsOf(sizes);
   const metadata = { ...metadataOf(sizes), ...vocabularyOf(readJson(directory, 'tokenizer.json'), sizes) };
   const values = Buffer.from(toFloat16(new WeightSource(1).normal(PERIOD, DEVIATION)).buffer);
   const handle = openSync(file, 'w');
   try {
-    writeAll(handle, ggufHeader(metadata, tensors, bytesOf));
+    writeFileSync(handle, ggufHeader(metadata, tensors, bytesOf));
     for (const tensor of tensors) {
       const block = tensor.type === TYPE.float16 ? values : ones(tensor);
       const end = padded(bytesOf(tensor));
-      for (let at = 0; at < end; at += block.length) writeAll(handle, block.subarray(0, end - at));
+      for (let at = 0; at < end; at += block.length) writeFileSync(handle, block.subarray(0, end - at));
     }
   } finally {
     closeSync(handle);
@@ -94,7 +86,7 @@ function tensorsOf(sizes: Sizes): TensorInfo[] {
   ];
 }
 
-const metadataOf = (sizes: Sizes): Record<string, Value> => ({
+const metadataOf = (sizes: Config): Record<string, Value> => ({
   'general.architecture': { text: 'llama' },
   'general.file_type': { u32: MOSTLY_F16 },
   'llama.context_length': { u32: sizes.max_position_embeddings },
@@ -111,7 +103,7 @@ const metadataOf = (sizes: Sizes): Record<string, Value> => ({
   'llama.vocab_size': { u32: sizes.vocab_size },
 });
 
-function vocabularyOf({ added_tokens, model }: TokenizerFile, sizes: Sizes): Record<string, Value> {
+function vocabularyOf({ added_tokens, model }: TokenizerFile, sizes: Config): Record<string, Value> {
   const texts: string[] = [];
   const kinds = new Array<number>(sizes.vocab_size).fill(TOKEN.normal);
   for (const [text, id] of Object.entries(model.vocab)) texts[id] = text;
@@ -128,9 +120,4 @@ function vocabularyOf({ added_tokens, model }: TokenizerFile, sizes: Sizes): Rec
     'tokenizer.ggml.bos_token_id': { u32: sizes.bos_token_id },
     'tokenizer.ggml.eos_token_id': { u32: sizes.eos_token_id },
   };
-}
-
-/** Writes all bytes; one `writeSync` may write fewer. */
-function writeAll(file: number, bytes: Uint8Array): void {
-  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written);
 }

@@ -39,6 +39,8 @@ export interface Rival {
   readonly server: (setting: ServerSetting, port: number) => Command;
   /** Lines of its log that say what it runs with, such as its attention and its memory. */
   readonly notable: RegExp;
+  /** Whether each request opens a connection, because the server closes those that are kept. */
+  readonly reconnects?: boolean;
 }
 
 export const SERVED_NAME = 'bench';
@@ -64,7 +66,7 @@ const hasEnded = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null |
  * @throws Error with the end of the server's log if it dies or does not get ready, or if `use` fails
  */
 export async function withRival<T>(
-  { server, notable }: Pick<Rival, 'server' | 'notable'>,
+  { server, notable, reconnects = false }: Omit<Rival, 'assemble'>,
   setting: ServerSetting,
   use: (target: Target, started: Started) => Promise<T>,
   startMs = START_MS,
@@ -94,6 +96,7 @@ export async function withRival<T>(
       baseUrl: `http://127.0.0.1:${port}/v1`,
       apiKey: 'none',
       model: SERVED_NAME,
+      reconnects,
     });
     const used = await use(target, { seconds: (performance.now() - begun) / 1000, notes });
     await target.close();

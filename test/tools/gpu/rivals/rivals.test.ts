@@ -6,7 +6,7 @@ import { filesOf } from './rivals.ts';
 
 const MADE_SERVER = new URL('./made-server.ts', import.meta.url).pathname;
 
-const rival = (way: string): Pick<Rival, 'server' | 'notable'> => ({
+const rival = (way: string): Omit<Rival, 'assemble'> => ({
   server: (_, port) => ({ program: process.execPath, args: [MADE_SERVER, `${port}`, way], environment: {} }),
   notable: /attention/,
 });

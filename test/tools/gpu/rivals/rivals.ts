@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { llamaCpp } from './llama-cpp.ts';
 import type { Rival } from './rival.ts';
 
 /** By name. The name is also that of its parts, and of its folder on the machine with the card. */
-export const RIVALS: Readonly<Record<string, Rival>> = {};
+export const RIVALS: Readonly<Record<string, Rival>> = { 'llama-cpp': llamaCpp };
 
 /** Returns the folder of a rival's files; null if it was not brought. */
 export function filesOf(folder: string, name: string): string | null {
