@@ -60,7 +60,11 @@ export function findAccess(
 ): Access {
   const url = findAddress(options, environment);
   const variable = kind === 'admin' ? 'CONTINUO_ADMIN_KEY' : 'CONTINUO_API_KEY';
-  const set = options.keyFile === undefined ? environment[variable] : readTextFile(options.keyFile).trim();
+  const { keyFile = null } = options;
+  const set = keyFile === null ? environment[variable]?.trim() : readTextFile(keyFile).trim();
+  // Also an empty file: another key must not take the place of the one that was meant.
+  if ((keyFile !== null || set) && !/^[ -~]+$/.test(set ?? ''))
+    throw new CommandError(`${keyFile ?? variable} must be the key: one line of ASCII characters.`);
   const isOwn = isLocal(url, environment);
   // The key that `npm start` or `continuo serve` created. Only its own server accepts it.
   const key = set || (isOwn && readState(stateDirectory(environment))?.apiKey);

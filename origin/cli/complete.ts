@@ -1,8 +1,9 @@
 import { buffer } from 'node:stream/consumers';
-import { readJsonFile, readTextFile } from '@continuo/origin/config/named-file.ts';
+import { decodeText, readJsonFile, readTextFile } from '@continuo/origin/config/named-file.ts';
 import { CommandError, EXIT, whole, withExamples } from '@continuo/origin/terminal/program.ts';
 import type { Terminal } from '@continuo/origin/terminal/terminal.ts';
 import { completionRequest } from '@continuo/shared/completion.ts';
+import { exactNumber, parseWithDigits } from '@continuo/shared/exact-numbers.ts';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { streamCompletion } from './api.ts';
 import { CompletionWriter } from './completion-writer.ts';
@@ -22,6 +23,10 @@ const decimal = (text: string): number => {
   throw new InvalidArgumentError('Expected a number.');
 };
 
+/** A number whose digits all count, also beyond 2⁵³. */
+const exact = (text: string): unknown =>
+  /^-?\d+$/.test(text) ? exactNumber(String(BigInt(text))) : decimal(text);
+
 /** Options that set one field of the request. The server checks the ranges. */
 const PARAMETERS: readonly Parameter[] = [
   { field: 'max_tokens', flags: '--max-tokens <number>', parse: decimal },
@@ -30,7 +35,7 @@ const PARAMETERS: readonly Parameter[] = [
   { field: 'top_p', flags: '--top-p <number>', parse: decimal },
   { field: 'top_k', flags: '--top-k <number>', parse: decimal },
   { field: 'min_p', flags: '--min-p <number>', parse: decimal },
-  { field: 'seed', flags: '--seed <number>', parse: decimal },
+  { field: 'seed', flags: '--seed <number>', parse: exact },
   { field: 'frequency_penalty', flags: '--frequency-penalty <number>', parse: decimal },
   { field: 'presence_penalty', flags: '--presence-penalty <number>', parse: decimal },
   { field: 'repetition_penalty', flags: '--repetition-penalty <number>', parse: decimal },
@@ -41,12 +46,14 @@ const PARAMETERS: readonly Parameter[] = [
 
 const collect = (text: string, previous: readonly string[] = []): readonly string[] => [...previous, text];
 
+const parseSchema = (text: string): unknown => parseWithDigits(text);
+
 /** Reads `--set field=value`; a value that is not JSON is a text. */
 function collectField(text: string, previous: Readonly<Record<string, unknown>> = {}) {
   const [, field, value] = /^([a-z_]\w*)=(.*)$/s.exec(text) ?? [];
   if (field === undefined || value === undefined) throw new InvalidArgumentError('Expected field=value.');
   try {
-    return { ...previous, [field]: JSON.parse(value) as unknown };
+    return { ...previous, [field]: parseWithDigits(value) };
   } catch {
     return { ...previous, [field]: value };
   }
@@ -123,7 +130,7 @@ async function readPrompt(text: string | undefined, { stdin }: Terminal): Promis
   if (text === undefined && stdin.isTTY) {
     throw new CommandError('There is no text. Give one, or - to type it and end with Ctrl-D.', EXIT.usage);
   }
-  return (await buffer(stdin)).toString();
+  return decodeText(await buffer(stdin), 'The text of the standard input');
 }
 
 function bodyOf(prompt: string, options: CompleteOptions): Record<string, unknown> {
@@ -140,7 +147,7 @@ function bodyOf(prompt: string, options: CompleteOptions): Record<string, unknow
     ...Object.fromEntries(parameters),
     stop,
     logprobs: logprobs && ALTERNATIVES,
-    json_schema: schema === undefined ? undefined : readJsonFile(schema),
+    json_schema: schema === undefined ? undefined : readJsonFile(schema, parseSchema),
     grammar: grammar === undefined ? undefined : readTextFile(grammar),
     regex,
     ...set,

@@ -60,6 +60,20 @@ test('a server that cannot be reached is named with the reason', async () => {
   expect(stderr).toContain(`No server answers at ${url} (ECONNREFUSED).`);
 });
 
+test('a key that no request can carry is refused by its place, and an empty key file finds no other key', async () => {
+  const file = path.join(newDirectory(), 'key');
+  writeFileSync(file, '\n');
+  const environment = { CONTINUO_API_KEY: 'sk-“copied”' };
+  const refused = await Promise.all([
+    runCli(['models'], { environment }),
+    runCli(['--key-file', file, 'models'], { environment: { CONTINUO_API_KEY: 'a key' } }),
+  ]);
+  expect(refused).toMatchObject([
+    { code: 1, stderr: 'continuo: CONTINUO_API_KEY must be the key: one line of ASCII characters.\n' },
+    { code: 1, stderr: `continuo: ${file} must be the key: one line of ASCII characters.\n` },
+  ]);
+});
+
 test.each([
   [{}, { NO_PROXY: '127.0.0.1,127.0.0.1,localhost,[::1]' }],
   [{ NO_PROXY: 'intern' }, { NO_PROXY: 'intern,127.0.0.1,127.0.0.1,localhost,[::1]' }],

@@ -50,6 +50,17 @@ test.each([
   expect(origin.requests.map(({ prompts }) => prompts)).toEqual([[prompt]]);
 });
 
+test('refuses a text and a file that are not UTF-8, in which characters would be replaced', async () => {
+  const bytes = Buffer.from([97, 255]);
+  const grammar = path.join(newDirectory(), 'answer.gbnf');
+  writeFileSync(grammar, bytes);
+  const refused = await Promise.all([complete([], { stdin: bytes }), complete(['Hi', '--grammar', grammar])]);
+  expect(refused).toMatchObject([
+    { code: 1, stderr: 'continuo: The text of the standard input is not UTF-8\n' },
+    { code: 1, stderr: `continuo: ${grammar} is not UTF-8\n` },
+  ]);
+});
+
 test('asks for a text if there is neither an argument nor a pipe', async () => {
   expect(await complete([])).toEqual({
     code: 2,
@@ -111,6 +122,17 @@ test.each([
   const result = await complete(['Hi', ...words]);
   expect([result.code, result.stdout]).toEqual([code, '']);
   expect(result.stderr).toMatch(message);
+});
+
+test('numbers keep all their digits', async () => {
+  const schema = path.join(newDirectory(), 'schema.json');
+  writeFileSync(schema, '{"const":9007199254740993}');
+  await complete(['Hi', '--seed', '9223372036854775807', '--schema', schema]);
+  await complete(['Hi', '--set', 'seed=9007199254740993']);
+  expect(origin.requests).toMatchObject([
+    { sampling: { seed: '9223372036854775807' }, constraint: { value: '{"const":9007199254740993}' } },
+    { sampling: { seed: '9007199254740993' } },
+  ]);
 });
 
 test('several completions are written one after the other', async () => {

@@ -6,7 +6,7 @@ import { Terminal } from '../../../origin/terminal/terminal.ts';
 export interface CliRun {
   readonly environment?: Readonly<Record<string, string>>;
   /** What a pipe sends; absent = a keyboard. */
-  readonly stdin?: string;
+  readonly stdin?: string | Uint8Array;
   /** What stdout is: a terminal, or by default a pipe. */
   readonly terminal?: { readonly hasColors: boolean };
   readonly fetch?: typeof fetch;
