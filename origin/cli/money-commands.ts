@@ -1,12 +1,12 @@
-import { CommandError, EXIT, requireOption, withExamples } from '@continuo/origin/terminal/program.ts';
-import type { Command } from 'commander';
-import { type Filter, given, instant, queryOf } from './options.ts';
+import { requireOption, withExamples } from '@continuo/origin/terminal/program.ts';
+import { type Command, InvalidArgumentError } from 'commander';
+import { type Filter, instant, queryOf } from './options.ts';
 import type { OpenSession } from './session.ts';
 
-/** Money is in micro-units of the currency, so that no amount is rounded. */
-function micros(text: string): number {
+/** Money is in micro-units of the currency, and factors are in thousandths, so that nothing is rounded. */
+function whole(text: string): number {
   if (/^-?\d{1,15}$/.test(text)) return Number(text);
-  throw new CommandError(`'${text}' is no integer of micro-units.`, EXIT.usage);
+  throw new InvalidArgumentError('Expected a whole number.');
 }
 
 const PRICE_COLUMNS = [
@@ -16,11 +16,11 @@ const PRICE_COLUMNS = [
 
 interface PriceOptions {
   readonly model: string;
-  readonly prompt: string;
-  readonly cachedPrompt?: string;
-  readonly completion: string;
-  readonly flex?: string;
-  readonly batch?: string;
+  readonly prompt: number;
+  readonly cachedPrompt?: number;
+  readonly completion: number;
+  readonly flex?: number;
+  readonly batch?: number;
   readonly from?: number;
 }
 
@@ -35,25 +35,25 @@ export function addPriceCommands(program: Command, open: OpenSession): void {
   );
   const set = prices.command('set').description('set the price of a model from a time on');
   requireOption(set, '--model <id>', 'id of the model, not an alias');
-  requireOption(set, '--prompt <micros>', 'micro-units per million prompt tokens');
-  requireOption(set, '--completion <micros>', 'micro-units per million completion tokens');
+  requireOption(set, '--prompt <micros>', 'micro-units per million prompt tokens', whole);
+  requireOption(set, '--completion <micros>', 'micro-units per million completion tokens', whole);
   withExamples(
     set
-      .option('--cached-prompt <micros>', 'per million cached prompt tokens; default: as --prompt')
-      .option('--flex <permille>', 'factor of service_tier flex in thousandths; default: 1000')
-      .option('--batch <permille>', 'factor of batches in thousandths; default: 1000')
+      .option('--cached-prompt <micros>', 'per million cached prompt tokens; default: as --prompt', whole)
+      .option('--flex <permille>', 'factor of service_tier flex in thousandths; default: 1000', whole)
+      .option('--batch <permille>', 'factor of batches in thousandths; default: 1000', whole)
       .option('--from <time>', 'for example 2030-01-31; default: now', instant),
     'continuo prices set --model org/model --prompt 500000 --completion 1500000 --batch 500',
   ).action(({ model, prompt, cachedPrompt, completion, flex, batch, from }: PriceOptions) => {
-    const amounts = {
+    const body = {
+      model,
       prompt_micros: prompt,
       cached_prompt_micros: cachedPrompt,
       completion_micros: completion,
       flex_permille: flex,
       batch_permille: batch,
+      valid_from: from,
     };
-    const numbers = Object.entries(given(amounts)).map(([name, text]) => [name, micros(String(text))]);
-    const body = { model, ...Object.fromEntries(numbers), valid_from: from };
     return open().request('POST', '/admin/v1/prices', body);
   });
 }
@@ -70,11 +70,9 @@ export function addCreditCommands(program: Command, open: OpenSession): void {
   const add = credits.command('add').description('add to a balance, which begins with its first entry');
   requireOption(add, '--tenant <id>', 'tenant with the balance');
   requireOption(add, '--id <id>', 'unique, for example the number of a payment: it counts once');
-  requireOption(add, '--micros <number>', 'micro-units of the currency; negative for a correction');
+  requireOption(add, '--micros <number>', 'micro-units of the currency; negative for a correction', whole);
   withExamples(
     add.option('--note <text>', 'text for people'),
     'continuo credits add --tenant acme --id invoice-17 --micros 50000000',
-  ).action((options: { readonly micros: string }) =>
-    open().request('POST', '/admin/v1/credits', { ...options, micros: micros(options.micros) }),
-  );
+  ).action((options: object) => open().request('POST', '/admin/v1/credits', options));
 }

@@ -23,7 +23,7 @@ export function createContinuo(context: CliContext): Command {
     .option('--url <address>', 'server; default: CONTINUO_URL, else the local one')
     .option(
       '--key-file <path>',
-      'file with the API key; default: CONTINUO_API_KEY (CONTINUO_ADMIN_KEY for tenants, keys, plans and usage), else the development key',
+      'file with the API key; default: CONTINUO_API_KEY, or CONTINUO_ADMIN_KEY for the admin API, else the development key',
     )
     .option('--json', 'print JSON instead of text and tables', false);
   const asCaller = sessionOpener(program, context, 'caller');

@@ -22,8 +22,14 @@ export class CommandError extends Error {
 class RequiredOption extends Option {}
 
 /** Adds an option that must be given. All missing ones are reported together. */
-export const requireOption = (command: Command, flags: string, description: string): Command =>
-  command.addOption(new RequiredOption(flags, `${description} (required)`));
+export function requireOption(
+  command: Command,
+  flags: string,
+  description: string,
+  parse: (text: string) => unknown = (text) => text,
+): Command {
+  return command.addOption(new RequiredOption(flags, `${description} (required)`).argParser(parse));
+}
 
 function refuseMissingOptions(command: Command): void {
   const missing = command.options.filter(

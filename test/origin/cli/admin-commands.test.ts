@@ -53,7 +53,7 @@ test('sets prices and adds to a balance once per id, in whole micro-units', asyn
   await add('70');
   await add('70');
   await expect(add('7.5')).rejects.toThrow(
-    new CommandError("'7.5' is no integer of micro-units.", EXIT.usage),
+    /'--micros <number>' argument '7.5' is invalid. Expected a whole number/,
   );
   const entries = await adminJson<{ id: string; micros: number }[]>('credits', 'list', '--tenant', 'payer');
   expect(entries.map(({ id, micros }) => [id, micros])).toEqual([
