@@ -29,18 +29,16 @@ export function writeValue(kind: RequestField['kind'], value: unknown): string {
 /** Reads a value; undefined if nothing is written, so that the field is not sent. */
 export function readValue(field: RequestField, written: string): ReadValue {
   if (field.kind === 'text') return { value: written === '' ? undefined : written };
+  // A line of spaces is a text: a completion may end at the first space.
+  if (field.kind === 'texts') {
+    const lines = written.split('\n').filter((line) => line !== '');
+    return { value: lines.length === 0 ? undefined : lines.map(unescaped) };
+  }
   if (written.trim() === '') return { value: undefined };
   switch (field.kind) {
     case 'number':
     case 'integer':
       return readNumber(field, written);
-    case 'texts':
-      return {
-        value: written
-          .split('\n')
-          .filter((line) => line !== '')
-          .map(unescaped),
-      };
     case 'ids':
       return readIds(written);
     case 'json':

@@ -11,6 +11,7 @@ const field = (kind: RequestField['kind'], bounds: Partial<RequestField> = {}): 
 test.each<[RequestField['kind'], unknown]>([
   ['number', 0.85],
   ['integer', -1],
+  ['texts', [' ']],
   ['texts', ['\n\n', ' a', 'back\\slash\tand tab', 'é']],
   ['ids', [12, 345]],
   ['json', { a: [1, null] }],
