@@ -15,9 +15,9 @@ export interface ModelShape {
    */
   readonly prefillChunk: number;
   /**
-   * Chunks of the grid that one prefill run may cover with the same bits as a run each. A single position
-   * after them needs a run of its own, because a single row may use a kernel that rounds differently. Absent
-   * = 1.
+   * Chunks of the grid that one prefill run may cover with the same bits as a run each, or on a card with
+   * nearly the same logits. A single position after them needs a run of its own, because a single row may use
+   * a kernel that rounds differently. Absent = 1.
    */
   readonly maxPrefillChunks?: number;
   /** Rows of logits that one prefill run returns at most. Absent = as many as it has positions. */

@@ -8,20 +8,29 @@ import { differenceOf } from '../runner/compare-runners.ts';
 /** Rounding of a split chunk, as a fraction of the logits' range. More is a different result. */
 const ROUNDING = 0.05;
 
+interface ProbedRuns {
+  /**
+   * Place of the runs in their slots. Workspaces of attention grow with the length, so a device must probe
+   * the end. The CPU's memory is taken only where it is used, so the CPU probes the start.
+   */
+  readonly place: 'start' | 'end';
+  /** Of the largest run of a prompt. */
+  readonly chunks: number;
+}
+
 /**
- * Runs the largest batch, then the largest chunk, then one more token. Runs of one token and one row can use
- * other kernels. The largest runs come first so that the device's arena gets memory that all later runs fit
- * into.
- * @param place of the runs in their slots. Workspaces of attention grow with the length, so a device must
- *   probe the end. The CPU's memory is taken only where it is used, so the CPU probes the start
+ * Runs the largest batch, then the largest run of a prompt, then one more token. Runs of one token and one
+ * row can use other kernels. The largest runs come first so that the device's arena gets memory that all
+ * later runs fit into.
  * @throws ModelError if a run fails or its logits are not finite
  */
 export async function requireFiniteLogits(
   runner: ModelRunner,
   file: string,
-  place: 'start' | 'end',
+  { place, chunks }: ProbedRuns,
 ): Promise<void> {
   const { slots, contextLength, prefillChunk, vocabularySize } = runner.shape;
+  const longest = chunks * prefillChunk;
   const tokenAt = (_: unknown, at: number) => (7 * at) % vocabularySize;
   const requireFinite = (logits: Float32Array) => {
     if (logits.every(Number.isFinite)) return;
@@ -32,7 +41,7 @@ export async function requireFiniteLogits(
   const batch = { firstSlot: 0, rows: slots, tokens, positions: new Int32Array(slots).fill(last) };
   beginAt(runner, slots, last);
   requireFinite(await inFile(file, async () => runner.decode(batch)));
-  const chunk = Array.from({ length: Math.max(1, Math.min(prefillChunk, contextLength - 1)) }, tokenAt);
+  const chunk = Array.from({ length: Math.max(1, Math.min(longest, contextLength - 1)) }, tokenAt);
   const prompt = contextLength > chunk.length ? [chunk, [0]] : [chunk];
   const start = place === 'end' ? contextLength - prompt.flat().length : 0;
   beginAt(runner, 1, start);
@@ -65,17 +74,18 @@ export async function readsSeveralAfterPast(runner: ModelRunner, file: string): 
 const joined = (parts: readonly Float32Array[]): Float32Array =>
   Float32Array.from(parts.flatMap((part) => [...part]));
 
-/** Runs the parts of a prompt in order, from position `first` on; returns all logits. */
+/** Runs the parts of a prompt in order, from a position on; returns all logits, or as many as runs have. */
 async function prefillAll(
   runner: ModelRunner,
   parts: readonly (readonly number[])[],
-  first = 0,
+  from = 0,
 ): Promise<Float32Array[]> {
   const results: Float32Array[] = [];
-  let start = first;
+  let start = from;
   for (const part of parts) {
     const tokens = Int32Array.from(part);
-    const logitsAt = Int32Array.from(part.keys());
+    const first = Math.max(0, part.length - (runner.shape.maxPromptLogits ?? part.length));
+    const logitsAt = Int32Array.from({ length: part.length - first }, (_, row) => first + row);
     const logits = await runner.prefill({ slot: 0, start, tokens, logitsAt }, new AbortController().signal);
     results.push(logits.slice());
     start += part.length;

@@ -65,22 +65,37 @@ async function firstTokens(runner: ModelRunner, firstSlot: number, rows: number)
 /** The probe's last chunk lacks so many positions, so that neither run has a round number of rows. */
 const MISSING_POSITIONS = 3;
 
+/** What is compared of a prompt. */
+interface Computed {
+  /** KV and state. */
+  readonly bytes: Uint8Array;
+  /** Of the last token. */
+  readonly logits: Float32Array;
+}
+
+/** Kernels of a device may round by the shape of a run, so this part of the logits' range is no fault. */
+const ROUNDING = 0.01;
+
+const areSameBits = (apart: Computed, together: Computed): boolean =>
+  apart.bytes.every((byte, at) => byte === together.bytes[at]) && sameBits(apart.logits, together.logits);
+
+/** For devices. */
+export const areNear = ({ logits }: Computed, together: Computed): boolean =>
+  differenceOf(together.logits, logits) <= ROUNDING;
+
 /**
- * Returns the chunks that one prefill run may cover: MAX_PREFILL_CHUNKS if KV, state and logits then have
- * the same bits as those of a run for each chunk, else 1.
+ * Returns the chunks that one prefill run may cover: MAX_PREFILL_CHUNKS if KV, state and logits are then as
+ * those of a run for each chunk, else 1.
  */
-export async function findMaxPrefillChunks(runner: ModelRunner): Promise<number> {
+export async function findMaxPrefillChunks(runner: ModelRunner, areEqual = areSameBits): Promise<number> {
   const { prefillChunk, contextLength, vocabularySize } = runner.shape;
   const length = MAX_PREFILL_CHUNKS * prefillChunk - MISSING_POSITIONS;
   if (prefillChunk <= MISSING_POSITIONS + 1 || length > contextLength) return 1;
   const tokens = Int32Array.from({ length }, (_, at) => (7 * at + 1) % vocabularySize);
   const apart = await prefilled(runner, tokens, prefillChunk);
   const together = await prefilled(runner, tokens, length);
-  return apart.every((bits, part) => sameBits(bits, together[part]!)) ? MAX_PREFILL_CHUNKS : 1;
+  return areEqual(apart, together) ? MAX_PREFILL_CHUNKS : 1;
 }
-
-/** Kernels of a device may round by the shape of a run, so this part of the logits' range is no fault. */
-const ROUNDING = 0.01;
 
 /** Returns whether several prompts of one run have the logits that each has in a run of its own. */
 export async function findJoinsPrompts(runner: ModelRunner): Promise<boolean> {
@@ -107,8 +122,9 @@ export async function findJoinsPrompts(runner: ModelRunner): Promise<boolean> {
 /**
  * Returns KV and state of a prompt, computed in runs of `step` positions, and the logits of its last one.
  */
-async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number): Promise<Float32Array[]> {
-  const kv = new Uint8Array(tokens.length * runner.kvBytes.positionBytes);
+async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number): Promise<Computed> {
+  const kvLength = tokens.length * runner.kvBytes.positionBytes;
+  const bytes = new Uint8Array(kvLength + (runner.states?.bytes ?? 0));
   for (let start = 0; ; start += step) {
     const part = tokens.subarray(start, start + step);
     const isLast = start + step >= tokens.length;
@@ -116,12 +132,9 @@ async function prefilled(runner: ModelRunner, tokens: Int32Array, step: number):
     const chunk = { slot: 0, start, tokens: part, logitsAt };
     const logits = await runner.prefill(chunk, new AbortController().signal);
     if (!isLast) continue;
-    runner.kvBytes.read(0, 0, tokens.length, kv);
-    const state = new Uint8Array(runner.states?.bytes ?? 0);
-    runner.states?.read(0, tokens.length, state);
-    return [kv, state, logits].map(
-      ({ buffer, byteOffset, byteLength }) => new Float32Array(buffer, byteOffset, byteLength / 4),
-    );
+    runner.kvBytes.read(0, 0, tokens.length, bytes.subarray(0, kvLength));
+    runner.states?.read(0, tokens.length, bytes.subarray(kvLength));
+    return { bytes, logits: logits.slice() };
   }
 }
 

@@ -1,8 +1,8 @@
 import type { DecoderInterface } from '../decoder/decoder-interface.ts';
 import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
-import { scoreBytes } from '../runner/device/device-scores.ts';
+import { maxScored, scoreBytes } from '../runner/device/device-scores.ts';
 import { elementBytes } from '../runner/kv-cache.ts';
-import { MAX_PROMPT_LOGITS } from '../runner/runner-options.ts';
+import { MAX_PREFILL_CHUNKS, MAX_PROMPT_LOGITS } from '../runner/runner-options.ts';
 
 /** Estimates the memory of runs on a card. */
 
@@ -55,10 +55,11 @@ export function runBytes(
   const { widest, heads, quantized } = runSizes(graph, decoder);
   // A cache of 8 bits is beside activations of 16.
   const activationBytes = Math.max(HALF, elementBytes(decoder));
-  const rows = Math.max(slots, prefillChunk);
+  const rows = Math.max(slots, MAX_PREFILL_CHUNKS * prefillChunk);
+  const wanted = Math.max(slots, MAX_PROMPT_LOGITS, maxScored(vocabularySize));
   // And those of the graphs' rows and of prompts that begin behind a decode run, which stay.
   const kept = slots + MAX_PROMPT_LOGITS;
-  const logits = rows * vocabularySize * (HALF + SINGLE) + kept * vocabularySize * SINGLE;
+  const logits = wanted * vocabularySize * (HALF + SINGLE) + kept * vocabularySize * SINGLE;
   const activations = rows * LIVE_TENSORS * widest * activationBytes;
   // Queries, keys and values before and after rotation, and the partial sums of split rows.
   const attention =

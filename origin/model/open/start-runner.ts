@@ -10,10 +10,10 @@ import { deviceRunner } from '../runner/device/device-runner.ts';
 import { GraphRunner } from '../runner/device/graph-runner.ts';
 import { describeLayout } from '../runner/kv-cache.ts';
 import { OrtRunner } from '../runner/ort-runner.ts';
-import type { RunnerOptions } from '../runner/runner-options.ts';
+import { MAX_PREFILL_CHUNKS, type RunnerOptions } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
 import { readsSeveralAfterPast, requireFiniteLogits } from './probe.ts';
-import { findJoinsPrompts, withProbedRows } from './row-probe.ts';
+import { areNear, findJoinsPrompts, findMaxPrefillChunks, withProbedRows } from './row-probe.ts';
 
 /** ONNX Runtime's name of CPU memory. */
 const CPU_MEMORY = 'Cpu';
@@ -62,7 +62,8 @@ export async function startRunner(
     ? startOnDevice(session, options, loaded)
     : startOnCpu(session, options);
   try {
-    await requireFiniteLogits(runner, file, session.copiesInputs ? 'end' : 'start');
+    const chunks = session.device.provider === 'cuda' ? MAX_PREFILL_CHUNKS : 1;
+    await requireFiniteLogits(runner, file, { place: session.copiesInputs ? 'end' : 'start', chunks });
     if (runner instanceof OrtConcatRunner) {
       runner.severalAfterPast = await readsSeveralAfterPast(runner, file);
     }
@@ -95,8 +96,10 @@ export async function withIndependentRows(
   // Padding would change states.
   const canJoin = !runner.states && (runner instanceof OrtRunner || runner instanceof GraphRunner);
   // A run of a card takes about as long with one short prompt as with several. A CPU gains nothing.
-  if (provider === 'cuda' && canJoin && embedder === null)
+  if (provider === 'cuda' && canJoin && embedder === null) {
     runner.joinsPrompts = await findJoinsPrompts(runner);
+    runner.maxPrefillChunks = await findMaxPrefillChunks(runner, areNear);
+  }
   // Devices choose kernels by the number of rows. Running row by row would defeat their purpose.
   if (provider !== 'cpu' || !(runner instanceof OrtRunner)) return runner;
   return withProbedRows(runner, allocateLogits);

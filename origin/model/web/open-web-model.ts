@@ -104,7 +104,7 @@ export async function openWebModel(
     allocateLogits,
   });
   try {
-    await requireFiniteLogits(runner, GRAPH, 'start');
+    await requireFiniteLogits(runner, GRAPH, { place: 'start', chunks: 1 });
     return await withProbedRows(runner, allocateLogits);
   } catch (error) {
     runner.dispose();

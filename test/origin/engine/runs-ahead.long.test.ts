@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../origin/engine/messages.ts';
 import { samplerThreads } from '../../../origin/engine/thread/sampler-threads.ts';
-import type { DecodeBatch, ModelRunner } from '../../../origin/model/model-runner.ts';
+import type { DecodeBatch } from '../../../origin/model/model-runner.ts';
 import { openLibrary } from '../../../origin/model/ort/ort-library.ts';
+import type { GraphRunner } from '../../../origin/model/runner/device/graph-runner.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../support/fake-cuda-driver.ts';
@@ -90,7 +91,7 @@ const plainly = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
 describe.runIf(hasCompiler)('an engine whose card begins runs before the last tokens are read', () => {
   let model: SyntheticEngine;
-  let runner: ModelRunner;
+  let runner: GraphRunner;
   let fail: (error: number) => void;
   const kernel = new SimdKernel(2);
   const runs = { begun: 0, all: 0, joining: 0, prompts: 0 };
@@ -101,7 +102,9 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
     fail = openLibrary(file).func('fail_with', 'void', ['int']);
     const allocateLogits = (length: number) => kernel.allocate(length);
     const size = { slots: SLOTS, prefillChunk: 16 };
-    runner = lateRunner(model.data.model.directory, size, file, { allocateLogits });
+    runner = lateRunner(model.data.model.directory, size, file, { allocateLogits }) as GraphRunner;
+    runner.joinsPrompts = true;
+    runner.maxPrefillChunks = 2;
     expect(runner.runsAhead).toBe(true);
   });
   afterAll(() => runner.dispose());
@@ -109,7 +112,7 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
   function count({ firstSlot, rows, tokens, positions, joining = [] }: DecodeBatch): void {
     runs.all++;
     const isBegun = (_: unknown, row: number) =>
-      runner.hasBegun!({ slot: firstSlot + row, token: tokens[row]!, position: positions[row]! });
+      runner.hasBegun({ slot: firstSlot + row, token: tokens[row]!, position: positions[row]! });
     if (Array.from({ length: rows }).some(isBegun)) runs.begun++;
     if (joining.length > 0) runs.joining++;
   }
@@ -125,7 +128,7 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
         return runner.decode({ ...batch, continues: ahead && batch.continues });
       },
       beginPrefill: (chunks) => {
-        const begun = ahead ? runner.beginPrefill!(chunks) : null;
+        const begun = ahead ? runner.beginPrefill(chunks) : null;
         if (begun !== null) runs.prompts++;
         return begun;
       },
@@ -187,6 +190,8 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
   );
 
   it('fails the requests of a run that fails with the one that has begun, and sends no token twice', async () => {
+    // A step then has two runs at most, and the engine ends after three that failed.
+    runner.joinsPrompts = false;
     const arrivals = fc.sample(workload(plainOf(1000)), { seed: 5, numRuns: 12 });
     let failed = 0;
     for (const [failAt, list] of arrivals.entries()) {

@@ -1,6 +1,11 @@
 import { expect, it } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
-import { findJoinsPrompts, findMaxPrefillChunks, findRows } from '../../../origin/model/open/row-probe.ts';
+import {
+  areNear,
+  findJoinsPrompts,
+  findMaxPrefillChunks,
+  findRows,
+} from '../../../origin/model/open/row-probe.ts';
 
 const shape = { vocabularySize: 16, contextLength: 8, prefillChunk: 4, minRows: 1 };
 
@@ -60,10 +65,19 @@ it('two slots are compared with single rows', async () => {
   expect(await findRows(runnerOf(2, error))).toEqual({ minRows: 2, rowMultiple: 2 });
 });
 
+const noError = () => 0;
 it.each([
-  { runs: 'keep the bits of each position', error: () => 0, chunks: 2 },
-  { runs: 'round by their number of rows', error: (rows: number) => rows, chunks: 1 },
-])('prefill runs that $runs cover at most $chunks chunks', async ({ error, chunks }) => {
+  { runs: 'keep the bits of each position', error: noError, offBy: noError, chunks: 2, onCard: 2 },
+  {
+    runs: 'round by their number of rows',
+    error: (rows: number) => rows,
+    offBy: noError,
+    chunks: 1,
+    onCard: 2,
+  },
+  { runs: 'lose a chunk', error: noError, offBy: (rows: number) => rows, chunks: 1, onCard: 1 },
+])('prefill runs that $runs cover at most $chunks chunks, $onCard on a card', async (one) => {
+  const { error, offBy, chunks, onCard } = one;
   const prefillChunk = 8;
   const kv = new Uint8Array(2 * prefillChunk);
   const runner: ModelRunner = {
@@ -80,10 +94,11 @@ it.each([
         tokens.map((token) => token + error(tokens.length)),
         start,
       );
-      return Promise.resolve(Float32Array.of(tokens.at(-1)!));
+      return Promise.resolve(Float32Array.of(tokens.at(-1)! + offBy(tokens.length), 0));
     },
   };
   expect(await findMaxPrefillChunks(runner)).toBe(chunks);
+  expect(await findMaxPrefillChunks(runner, areNear)).toBe(onCard);
 });
 
 it.each([

@@ -173,6 +173,8 @@ export const changedRunner = (runner: ModelRunner, changes: Partial<ModelRunner>
   beginPrefill: (chunks) => runner.beginPrefill?.(chunks) ?? null,
   decode: (batch) => runner.decode(batch),
   prefill: (chunk, signal) => runner.prefill(chunk, signal),
+  ...(runner.prefillTogether && { prefillTogether: (...args) => runner.prefillTogether!(...args) }),
+  ...(runner.score && { score: (...args) => runner.score!(...args) }),
   copy: (...args) => runner.copy(...args),
   dispose: () => {},
   ...changes,

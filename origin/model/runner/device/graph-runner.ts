@@ -55,6 +55,11 @@ export class GraphRunner implements ModelRunner {
     this.#parts.prefiller.joinsPrompts = joinsPrompts;
   }
 
+  /** Set after the runner was probed. */
+  set maxPrefillChunks(maxPrefillChunks: number) {
+    this.#parts.prefiller.maxPrefillChunks = maxPrefillChunks;
+  }
+
   get kvBytes(): KvBytes {
     const { read, write, ...kv } = this.#idle.observed(this.#parts.prefiller.kvBytes);
     const { graphs, prompts } = this.#parts;

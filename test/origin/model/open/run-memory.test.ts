@@ -27,15 +27,16 @@ it('the sizes of runs are read from the graph: widest product, query heads, larg
   });
 });
 
-it('a run needs logits, activations, attention, one dequantized matrix and scores, by the larger of batch and chunk', () => {
+it('a run needs logits, activations, attention, one dequantized matrix and scores, by the larger of batch and two chunks', () => {
   const { graph, decoder } = read({ ...MODEL, quantization: 'q4' });
   const split = 128 * 132 * 17 * 4;
-  const perRow = 4096 * 6 + 6 * 128 * 4 + 2 * 12 * 16 * 4;
+  const perRow = 6 * 128 * 4 + 2 * 12 * 16 * 4;
   const whole = 4096 * 64 * 2;
   const kept = 4096 * 4;
   const scored = 256 * 4096 * 16;
-  expect(runBytes(decoder, 8, 512, graph)).toBe(512 * perRow + (8 + 32) * kept + split + whole + scored);
-  expect(runBytes(decoder, 1000, 512, graph)).toBe(
-    1000 * perRow + (1000 + 32) * kept + split + whole + scored,
+  const rest = split + whole + scored;
+  expect(runBytes(decoder, 8, 512, graph)).toBe(1024 * perRow + 256 * 4096 * 6 + (8 + 32) * kept + rest);
+  expect(runBytes(decoder, 2000, 512, graph)).toBe(
+    2000 * perRow + 2000 * 4096 * 6 + (2000 + 32) * kept + rest,
   );
 });
