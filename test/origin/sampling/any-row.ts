@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { mulberry32 } from '../../support/random.ts';
 
 /** Seven whole blocks and a short one. */
 export const SIZE = 7 * 128 + 37;
@@ -13,8 +14,7 @@ export const anyRow = fc
     open: fc.nat(SIZE - 1),
   })
   .map(({ seed, scale, step, forbidden, open }) => {
-    let state = seed;
-    const uniform = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+    const uniform = mulberry32(seed);
     const row = Float32Array.from({ length: SIZE }, () => {
       const z = scale * (uniform() + uniform() + uniform() - 1.5);
       if (uniform() < forbidden) return -Infinity;

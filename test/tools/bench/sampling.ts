@@ -5,6 +5,7 @@ import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import type { TokenBytes } from '../../../origin/tokenizer/token-bytes.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
+import { mulberry32 } from '../../support/random.ts';
 import { median } from './statistics.ts';
 
 /**
@@ -12,21 +13,13 @@ import { median } from './statistics.ts';
  * trained model's. Run on an idle machine: npx node test/tools/bench/sampling.ts
  */
 
-interface SamplerConfiguration extends Partial<SamplingParameters> {
-  /** How many of the most likely tokens are returned with each token; no logprobs if absent. */
-  readonly logprobs?: number;
-}
-
 const penalties = { repetitionPenalty: 1.1, frequencyPenalty: 0.2, presencePenalty: 0.1 };
 
 /** The sampler configurations to measure, by the name of the table's row. */
-const SAMPLER_CONFIGURATIONS: Readonly<Record<string, SamplerConfiguration>> = {
+const SAMPLER_CONFIGURATIONS: Readonly<Record<string, Partial<SamplingParameters>>> = {
   greedy: { temperature: 0 },
   'greedy, penalties': { temperature: 0, ...penalties },
-  'greedy, five logprobs': { temperature: 0, logprobs: 5 },
   'temperature .8': { temperature: 0.8 },
-  'temperature .8, five logprobs': { temperature: 0.8, logprobs: 5 },
-  'temperature .8, penalties, five logprobs': { temperature: 0.8, ...penalties, logprobs: 5 },
   'top_k 40': { topK: 40 },
   'top_k 1000': { topK: 1000 },
   'min_p .05': { minP: 0.05 },
@@ -56,8 +49,7 @@ const ENTROPIES = [0.3, 1, 2, 2, 3, 3, 4, 4];
 
 /** Rows by Zipf's law with noise, the same on every run: logit = −a · ln(rank) + noise, ids at random. */
 function trainedRows(size: number, memory: Float32Array): Float32Array[] {
-  let state = 1;
-  const uniform = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+  const uniform = mulberry32(1);
   const normal = () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
   return ENTROPIES.map((entropy, index) => {
     const ids = Array.from({ length: size }, (_, id) => ({ id, order: uniform() }));
@@ -117,9 +109,7 @@ function measure(size: number): Map<string, number> {
   const dryBreakers = drySequenceBreakers.map((text) => ({ bytes: Buffer.from(text), tokens: [] }));
   const prompt = Int32Array.from({ length: HISTORY }, (_, i) => (i * i * 31) % Math.min(size, 700));
   const results = new Map<string, number>();
-  for (const [name, { logprobs, ...changes }] of Object.entries(SAMPLER_CONFIGURATIONS)) {
-    // Logprobs are measured separately.
-    if (logprobs !== undefined) continue;
+  for (const [name, changes] of Object.entries(SAMPLER_CONFIGURATIONS)) {
     const parameters = { ...NEUTRAL_SAMPLING, dryBreakers, ...changes };
     const sampler = new Sampler(parameters, { seed: 1, prompt: 0, choice: 0 }, tokenBytes, workspace);
     const history = new TokenHistory(prompt, HISTORY + 1);
