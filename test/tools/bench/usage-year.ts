@@ -1,13 +1,11 @@
-import { sha256Hex } from '../../../shared/signing.ts';
 import { DAY_MS, dayName } from '../../../worker/limits/usage/usage-sums.ts';
+import { ADMIN_KEY_SHA256, admin } from '../../worker/admin/admin-client.ts';
 import { startWorker } from '../../worker/support/worker.ts';
 import { workerdCpuMs } from './edge/workerd-cpu.ts';
 import type { Figures } from './figures.ts';
 import { median, rounded } from './statistics.ts';
 
 /** Questions about a year of usage of 100 keys, over HTTP: 36,500 rows of day, model and key. */
-
-const ADMIN_KEY = 'admin-key-of-the-benchmark';
 
 const GROUPINGS = ['model', 'key', 'day', 'day,model', 'key,model', 'day,key', 'user', 'day,user'];
 const ROUNDS = 15;
@@ -16,16 +14,13 @@ const REPEATED = 5;
 
 /** @returns wall and CPU milliseconds per question, minimum and median of all rounds */
 export async function measureUsageYear(progress: (share: number, stage: string) => void): Promise<Figures> {
-  const vars = { ENVIRONMENT: 'production', ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY) };
+  const vars = { ENVIRONMENT: 'production', ADMIN_KEY_SHA256 };
   const origin = { url: 'http://127.0.0.1:1', secret: 'secret of the benchmark, 32 bytes long' };
   const worker = await startWorker(origin, vars, { entry: 'test/worker/support/entries/filled-ledger.ts' });
-  const headers = { authorization: `Bearer ${ADMIN_KEY}` };
   const ask = async (groups: string): Promise<number> => {
     const from = dayName(Date.now() - 364 * DAY_MS);
     const query = `tenant=bench&from=${from}&group_by=${groups}`;
-    const response = await fetch(`${worker.url}/admin/v1/usage?${query}`, { headers });
-    const { data } = (await response.json()) as { data: readonly unknown[] };
-    return data.length;
+    return (await admin(worker, 'GET', `/usage?${query}`)).body.data.length;
   };
   try {
     const filled = await fetch(`${worker.url}/fill`, { method: 'POST' });

@@ -2,8 +2,8 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
-import { sha256Hex } from '../../../../shared/signing.ts';
-import { startWorker } from '../../../worker/support/worker.ts';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../../worker/admin/admin-client.ts';
+import { startWorker, type WorkerClient } from '../../../worker/support/worker.ts';
 import { quantile } from '../statistics.ts';
 import { type Clients, startClients } from './client-process.ts';
 import type { Load } from './load.ts';
@@ -21,7 +21,6 @@ import { workerdCpuMs } from './workerd-cpu.ts';
  */
 
 const SECRET = 'secret of the benchmark, 32 bytes long';
-const ADMIN_KEY = 'admin-key-of-the-benchmark';
 
 /** @param port 0 = any free port */
 export async function startOrigin(port = 0): Promise<{ url: string; child: ChildProcess }> {
@@ -35,24 +34,16 @@ export async function startOrigin(port = 0): Promise<{ url: string; child: Child
  * Creates a key of a tenant with limits that are never reached, so that every request is counted.
  * @param priced with a price, limits of cost and a balance, too
  */
-async function createKey(url: string, priced: boolean): Promise<string> {
-  const admin = async (path: string, body: unknown): Promise<{ key: string }> => {
-    const headers = { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' };
-    const answer = await fetch(`${url}/admin/v1${path}`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body),
-    });
-    return answer.json() as Promise<{ key: string }>;
-  };
+async function createKey(worker: WorkerClient, priced: boolean): Promise<string> {
   const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12, concurrent_requests: 1e6 };
   const money = priced ? { micros_per_day: 1e14, micros_per_month: 1e14 } : {};
-  await admin('/tenants', { id: 'bench', name: 'bench', limits: { ...limits, ...money } });
+  const { key } = await tenantWithKey(worker, 'bench', { ...limits, ...money });
   if (priced) {
-    await admin('/prices', { model: PACED_MODEL.id, prompt_micros: 1e6, completion_micros: 2e6 });
-    await admin('/credits', { tenant: 'bench', id: 'first', micros: 1e14 });
+    const price = { model: PACED_MODEL.id, prompt_micros: 1e6, completion_micros: 2e6 };
+    await admin(worker, 'POST', '/prices', price);
+    await admin(worker, 'POST', '/credits', { tenant: 'bench', id: 'first', micros: 1e14 });
   }
-  return (await admin('/keys', { tenant: 'bench', name: 'bench' })).key;
+  return key;
 }
 
 export interface OpenWay {
@@ -109,13 +100,13 @@ export async function openWorker(originUrl: string, setting: WorkerSetting = {})
     { url: originUrl, secret: SECRET },
     {
       ENVIRONMENT: 'production',
-      ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY),
+      ADMIN_KEY_SHA256,
       MODELS_TTL_MS: '5000',
       ...vars,
     },
     { entry },
   );
-  const headers = { authorization: `Bearer ${await createKey(worker.url, priced)}` };
+  const headers = { authorization: `Bearer ${await createKey(worker, priced)}` };
   return { way: { kind: 'openai', url: `${worker.url}/v1`, headers }, close: () => worker.stop() };
 }
 
