@@ -20,19 +20,29 @@ export function IdField() {
   const asked = useRef(0);
   const ids = idsOf(prompts, content.value);
 
-  const ask = async (request: () => Promise<IdText>, show: (encoded: IdText) => void) => {
+  /** Returns whether the ids are known now. */
+  const ask = async (request: () => Promise<IdText>, show: (encoded: IdText) => void): Promise<boolean> => {
     const turn = ++asked.current;
     fault.value = '';
     try {
       const encoded = await request();
-      if (turn !== asked.current) return;
+      if (turn !== asked.current) return false;
       keepIds(prompts, encoded);
-      written.value = null;
+      forget();
       show(encoded);
+      return true;
     } catch (thrown) {
-      if (turn !== asked.current) return;
-      fault.value = reasonOf(failureFrom(thrown)) || 'Enter a key first.';
+      if (turn === asked.current) fault.value = reasonOf(failureFrom(thrown)) || 'Enter a key first.';
+      return false;
     }
+  };
+  /** Drops what is written. A request for it no longer counts. */
+  const forget = () => {
+    window.clearTimeout(timer.current);
+    asked.current++;
+    written.value = null;
+    fault.value = '';
+    prompts.unread.value = null;
   };
   const readText = () => {
     const { text } = content.peek();
@@ -42,21 +52,28 @@ export function IdField() {
     );
   };
   const write = (text: string) => {
+    forget();
     written.value = text;
-    window.clearTimeout(timer.current);
     const read = readIds(text);
-    fault.value = 'fault' in read ? read.fault : '';
-    if ('fault' in read) return;
-    timer.current = window.setTimeout(() => {
-      const request = () => textOfIds(session.connection.peek(), session.model.peek(), read.ids);
-      void ask(request, (encoded) => {
-        if (encoded.text !== editor.peek()?.content.text) editor.peek()?.setText(encoded.text);
-      });
-    }, PAUSE_MS);
+    if ('fault' in read) {
+      fault.value = read.fault;
+      prompts.unread.value = async () => false;
+      return;
+    }
+    const request = () => textOfIds(session.connection.peek(), session.model.peek(), read.ids);
+    const show = (encoded: IdText) => {
+      if (encoded.text !== editor.peek()?.content.text) editor.peek()?.setText(encoded.text);
+    };
+    let asking: Promise<boolean> | null = null;
+    const ends = () => (asking ??= ask(request, show));
+    prompts.unread.value = ends;
+    timer.current = window.setTimeout(ends, PAUSE_MS);
   };
+  // What was changed last counts.
+  useEffect(forget, [content.value.text]);
   useEffect(() => {
     if (ids === null) readText();
-    return () => window.clearTimeout(timer.current);
+    return forget;
   }, []);
   return (
     <div class="id-field field">

@@ -18,9 +18,15 @@ export interface IdPrompts {
   readonly isOn: Signal<boolean>;
   /** The last one last. */
   readonly recent: Signal<readonly IdText[]>;
+  /** Puts the text of ids that are written, and not yet read, into the editor. Returns false if it cannot. */
+  readonly unread: Signal<(() => Promise<boolean>) | null>;
 }
 
-export const openIdPrompts = (): IdPrompts => ({ isOn: signal(false), recent: signal([]) });
+export const openIdPrompts = (): IdPrompts => ({
+  isOn: signal(false),
+  recent: signal([]),
+  unread: signal(null),
+});
 
 const MAX_RECENT = 50;
 

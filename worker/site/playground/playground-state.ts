@@ -94,18 +94,25 @@ export function usePlayground(): PlaygroundState {
   return state;
 }
 
+/** Returns the editor with a text to send; null while a completion runs, and if written ids have no text. */
+async function readyEditor({ editor, ids, isRunning }: PlaygroundState): Promise<TextEditor | null> {
+  const isRead = (await ids.unread.peek()?.()) ?? true;
+  const ready = editor.peek();
+  return isRead && !isRunning.peek() && ready?.content.text ? ready : null;
+}
+
 /** Continues the text at its end, or at the mark. Does nothing while a completion runs. */
 export async function complete(state: PlaygroundState): Promise<void> {
-  const editor = state.editor.peek();
-  if (editor === null || state.isRunning.peek() || editor.content.text === '') return;
+  const editor = await readyEditor(state);
+  if (editor === null) return;
   editor.beginStep();
   await continueText(state, editor);
 }
 
 /** Computes the probabilities of the whole text. Generates nothing. */
 export async function score(state: PlaygroundState): Promise<void> {
-  const editor = state.editor.peek();
-  if (editor === null || state.isRunning.peek() || editor.content.text === '') return;
+  const editor = await readyEditor(state);
+  if (editor === null) return;
   const content = { text: editor.content.text, mark: null };
   const fields = { max_tokens: 0, echo: true, ...TOKEN_FIELDS };
   await send(state, editor, requestBody(state.session.model.peek(), content, fields), content);
