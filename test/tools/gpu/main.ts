@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
@@ -25,7 +24,6 @@ import { filesOf, RIVALS } from './rivals/rivals.ts';
 import { runnerCases, withNumbers } from './runners.ts';
 import { type Rates, rivalRates, SERVED } from './served-rates.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
-import { writeTransformersModel } from './transformers-model.ts';
 
 /** `npm run gpu`: runs the tests on the GPU providers, then compares speed with memory bandwidth. */
 
@@ -63,7 +61,7 @@ const program = new Command('gpu')
   .option('--pack <directory>', 'writes luggage for a machine without network instead of measuring')
   .option(
     '--rival <names>',
-    `comma-separated: ${Object.keys(RIVALS).join(', ')}; with --pack, default none`,
+    `comma-separated: ${Object.keys(RIVALS).join(', ')}; with --pack, only their parts are written`,
     list(oneOf(Object.keys(RIVALS))),
   )
   .option('--rivals <directory>', 'where the files of rivals are', '.continuo/rivals')
@@ -234,28 +232,6 @@ function printRates(report: Report, transformers: TransformersRates | null): voi
     console.log(`${transformers.device}: ${compareStarts(greedy, transformers.greedy)}`);
 }
 
-/** Measures transformers. If that is not possible, adds the reason to `notRun` and returns null. */
-function measureTransformers(options: Options, notRun: string[]): TransformersRates | null {
-  const { transformers, model, python, batches, context, steps } = options;
-  if (transformers === undefined && benchModels[model] === undefined) {
-    notRun.push('transformers: no --transformers directory was given');
-    return null;
-  }
-  const made = mkdtempSync(path.join(tmpdir(), 'continuo-transformers-'));
-  try {
-    if (benchModels[model]?.convertible === false) {
-      copyFileSync(path.join(directoryOf(options), 'config.json'), path.join(made, 'config.json'));
-    } else if (transformers === undefined) writeTransformersModel(directoryOf(options), made);
-    const directory = transformers ?? made;
-    const found = transformersRates({ python, directory, batches, context, steps });
-    if (typeof found !== 'string') return found;
-    notRun.push(`transformers: ${found}`);
-    return null;
-  } finally {
-    rmSync(made, { recursive: true });
-  }
-}
-
 /** Measures rivals whose files are here. Names the others in `notRun`, and those that fail. */
 async function measureRivals(
   options: Options,
@@ -333,8 +309,11 @@ async function main(): Promise<void> {
     }
     write();
   }
-  if (here.length > 0 && options.parts.includes('transformers'))
-    transformers = measureTransformers(options, notRun);
+  if (here.length > 0 && options.parts.includes('transformers')) {
+    const found = transformersRates({ ...options, directory: options.transformers });
+    if (typeof found === 'string') notRun.push(`transformers: ${found}`);
+    else transformers = found;
+  }
   if (options.parts.includes('rivals')) {
     await measureRivals(options, notRun, (name, rates) => {
       rivals[name] = rates;

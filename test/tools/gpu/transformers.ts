@@ -1,6 +1,11 @@
 import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
+import { benchModels } from '../bench/models.ts';
+import { writeTransformersModel } from './transformers-model.ts';
 
 const SCRIPT = fileURLToPath(new URL('./transformers_rate.py', import.meta.url));
 /** A borrowed machine has little time. */
@@ -21,8 +26,10 @@ export type TransformersRates = z.infer<typeof measured>;
 
 export interface TransformersOptions {
   readonly python: string;
-  /** Directory with the same weights as transformers loads them. */
-  readonly directory: string;
+  /** A model of the benchmarks, or a directory. */
+  readonly model: string;
+  /** Directory with the same weights as transformers loads them; absent = made from the model. */
+  readonly directory?: string | undefined;
   readonly batches: readonly number[];
   readonly context: number;
   readonly steps: number;
@@ -30,7 +37,24 @@ export interface TransformersOptions {
 
 /** Measures transformers on the GPU, or on the CPU if there is none. Returns the reason if it cannot run. */
 export function transformersRates(options: TransformersOptions): TransformersRates | string {
-  const { python, directory, batches, context, steps } = options;
+  if (options.directory !== undefined) return ratesOf(options.directory, options);
+  const bench = benchModels[options.model];
+  if (bench === undefined) return 'no --transformers directory was given';
+  const made = mkdtempSync(path.join(tmpdir(), 'continuo-transformers-'));
+  try {
+    if (bench.convertible === false)
+      copyFileSync(path.join(bench.directory(), 'config.json'), path.join(made, 'config.json'));
+    else writeTransformersModel(bench.directory(), made);
+    return ratesOf(made, options);
+  } finally {
+    rmSync(made, { recursive: true });
+  }
+}
+
+function ratesOf(
+  directory: string,
+  { python, batches, context, steps }: TransformersOptions,
+): TransformersRates | string {
   const run = spawnSync(python, [SCRIPT, directory, batches.join(','), String(context), String(steps)], {
     encoding: 'utf8',
     timeout: MAX_MS,

@@ -31,7 +31,7 @@ intact() {
 
 take() {
   status parts running "$1"
-  cp "$here"/*.sums "$here/libraries" "$luggage/"
+  for file in "$here"/*.sums "$here/libraries"; do [ ! -f "$file" ] || cp "$file" "$luggage/"; done
   taken=$(echo "$1" | tr , ' ')
   for part in $taken; do
     [ -f "$here/$part" ] || fail parts "$part is not beside luggage.sh"

@@ -19,7 +19,6 @@ function madeLuggage() {
     const archive = execFileSync('tar', ['-cJf', '-', '-C', files, '.']);
     writeParts(directory, name, archive, Math.ceil(archive.length / parts));
   }
-  writeFileSync(path.join(directory, 'libraries'), '');
   writeFileSync(path.join(directory, 'luggage.sh'), SCRIPT);
   const luggage = newDirectory();
   const take = (parts: string) =>

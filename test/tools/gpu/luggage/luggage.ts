@@ -32,6 +32,8 @@ const SHARED_PROVIDER = 'libonnxruntime_providers_shared.so';
 const ONNX_RUNTIME = ['package.json', 'dist/index.js', 'bin/napi-v6/linux/x64/libonnxruntime.so.1'];
 /** Of the engine and of each rival. */
 const MAX_PARTS = 3;
+/** Of xz. Libraries of which most code is zeros stay small, and the engine's level would take minutes. */
+const RIVAL_LEVEL = 2;
 /** Bytes of a part. */
 const PART = 38 * 2 ** 20;
 const ASSET = /new URL\(\s*'(\.[^']+)'\s*,\s*import\.meta\.url/g;
@@ -107,7 +109,7 @@ function writeTar(file: string, paths: readonly string[], root: string): void {
 }
 
 /** Returns the compressed archive. It is kept for the next luggage, because xz needs minutes for modules. */
-function compressed(paths: readonly string[], root: string, staged: string): Buffer {
+function compressed(paths: readonly string[], root: string, staged: string, level = 6): Buffer {
   const tar = path.join(staged, 'tar');
   writeTar(tar, paths, root);
   const kept = path.join(
@@ -117,7 +119,7 @@ function compressed(paths: readonly string[], root: string, staged: string): Buf
   );
   if (!existsSync(kept)) {
     mkdirSync(path.dirname(kept), { recursive: true });
-    execFileSync('xz', ['-6', '-T2', tar]);
+    execFileSync('xz', [`-${level}`, '-T2', tar]);
     renameSync(`${tar}.xz`, kept);
   }
   return readFileSync(kept);
@@ -127,7 +129,8 @@ function compressed(paths: readonly string[], root: string, staged: string): Buf
 type Assemble = (directory: string, architecture: number) => Promise<void>;
 
 /**
- * Writes the parts of the engine and of rivals, their checksums and the script that unpacks and runs them.
+ * Writes the parts of the engine, or of rivals if there are any, their checksums and the script that unpacks
+ * and runs them.
  * @returns one line per part
  */
 export async function pack(
@@ -138,14 +141,17 @@ export async function pack(
   const staged = mkdtempSync(path.join(tmpdir(), 'continuo-luggage-'));
   try {
     mkdirSync(directory, { recursive: true });
-    const lines = writeParts(directory, 'engine', packedEngine(directory, architecture, staged));
-    for (const [name, assemble] of Object.entries(rivals)) {
+    writeFileSync(path.join(directory, 'luggage.sh'), readFileSync(new URL('./luggage.sh', import.meta.url)));
+    const all = Object.entries(rivals);
+    if (all.length === 0)
+      return writeParts(directory, 'engine', packedEngine(directory, architecture, staged));
+    const lines: string[] = [];
+    for (const [name, assemble] of all) {
       const files = path.join(staged, name);
       mkdirSync(files);
       await assemble(files, architecture);
-      lines.push(...writeParts(directory, name, compressed(['.'], files, staged)));
+      lines.push(...writeParts(directory, name, compressed(['.'], files, staged, RIVAL_LEVEL)));
     }
-    writeFileSync(path.join(directory, 'luggage.sh'), readFileSync(new URL('./luggage.sh', import.meta.url)));
     return lines;
   } finally {
     rmSync(staged, { recursive: true });
