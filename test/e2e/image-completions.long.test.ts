@@ -1,30 +1,28 @@
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { textsOf } from '../../origin/model/config/model-directory.ts';
 import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
 import { completionResponse } from '../../shared/completion-response.ts';
 import { float64Llama } from '../support/float64-llama.ts';
 import { float64Encoder } from '../support/float64-vision.ts';
+import { forAllTests } from '../support/for-tests.ts';
 import { newDirectory } from '../support/new-directory.ts';
 import { DEVIATION, EYE, MEAN, writeVisionModel } from '../support/synthetic/vision-model.ts';
-import { type System, startSystem } from '../support/system.ts';
+import { startSystem } from '../support/system.ts';
 import { chunksOf } from '../worker/support/sse.ts';
 
 /** An image as a data URL, and the pixels that the model must receive. */
 
 const directory = newDirectory();
-let system: System;
-
-beforeAll(async () => {
+const system = forAllTests(() => {
   writeVisionModel(directory);
-  system = await startSystem({
+  return startSystem({
     CONTINUO_MODEL_DIR: directory,
     CONTINUO_MODEL_NAME: 'seeing',
     CONTINUO_SLOTS: '4',
   });
 });
-afterAll(() => system.stop());
 
 const WIDTH = 20;
 const level = (x: number, y: number, channel: number) => (x * 31 + y * 17 + channel * 80 + x * y) % 256;

@@ -1,22 +1,19 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { COMMIT, FakeHub } from '../origin/hub/fetch/fake-hub.ts';
 import { weightsFiles } from '../origin/hub/prepare/weights-repository.ts';
+import { forAllTests } from '../support/for-tests.ts';
 import { newDirectory } from '../support/new-directory.ts';
 import { exitOf, launch, startSystem } from '../support/system.ts';
 
 const MAIN = path.resolve(import.meta.dirname, '../../origin/cli/main.ts');
 const NAME = 'tiny-org/tiny-base';
 
-let hub: FakeHub;
+const hub = forAllTests(FakeHub.start);
 const home = newDirectory();
 
-beforeAll(async () => {
-  hub = await FakeHub.start();
-  hub.repositories.set(NAME, { files: weightsFiles() });
-});
-afterAll(() => hub.stop());
+beforeAll(() => void hub.repositories.set(NAME, { files: weightsFiles() }));
 
 // It must not win over the argument.
 const MISSING = path.join(home, 'missing');

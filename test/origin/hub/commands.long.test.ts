@@ -7,8 +7,9 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { bareEnvironment } from '../../support/child-processes.ts';
+import { forEachTest } from '../../support/for-tests.ts';
 import { newDirectory } from '../../support/new-directory.ts';
 import { runCli } from '../cli/run-cli.ts';
 import { COMMIT, FakeHub, sha256 } from './fetch/fake-hub.ts';
@@ -21,16 +22,14 @@ const NAME = 'tiny-org/tiny-model';
 const WEIGHTS = 'onnx/model_q4f16.onnx_data';
 const FILES = communityFiles(randomBytes(600_000));
 
-let hub: FakeHub;
+const hub = forEachTest(FakeHub.start);
 let home: string;
 
-beforeEach(async () => {
-  hub = await FakeHub.start();
+beforeEach(() => {
   hub.bytesOnDisk = () => statSync(partial(), { throwIfNoEntry: false })?.size ?? 0;
   home = newDirectory();
   variables = {};
 });
-afterEach(() => hub.stop());
 
 /** Additional environment variables of the command. */
 let variables: Record<string, string> = {};

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { forAllTests } from '../../support/for-tests.ts';
 import { serve } from '../../support/local-server.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startFakeOrigin } from '../support/fake-origin.ts';
-import { type RunningWorker, startWorker } from '../support/worker.ts';
+import { startWorker } from '../support/worker.ts';
 
 /** What an endpoint has got. */
 interface Received {
@@ -36,11 +36,9 @@ const endpoint = forAllTests(() =>
   }),
 );
 
-let origin: Awaited<ReturnType<typeof startFakeOrigin>>;
-let worker: RunningWorker;
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin, {
+const origin = forAllTests(startFakeOrigin);
+const worker = forAllTests(() =>
+  startWorker(origin, {
     ADMIN_KEY_SHA256,
     WEBHOOK_SECRET: 'a secret for the webhooks of tests',
     WEBHOOK_SECRET_OLD: 'the secret of webhooks before it',
@@ -48,17 +46,15 @@ beforeAll(async () => {
     BILLING_SECRET: 'a secret for billing',
     BILLING_SECRET_OLD: 'the secret before it',
     BILLING_TOKEN: 'token-of-billing',
-  });
+  }),
+);
+beforeAll(async () => {
   // A completion of the fake origin costs 1 or 2 for its prompt, and 100 for each of 4 tokens.
   await admin(worker, 'POST', '/prices', {
     model: 'org/tiny',
     prompt_micros: 1_000_000,
     completion_micros: 100_000_000,
   });
-});
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
 });
 beforeEach(() => {
   received.length = 0;

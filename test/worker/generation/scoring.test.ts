@@ -1,10 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { type Float64Llama, float64Llama } from '../../support/float64-llama.ts';
+import { forAllTests } from '../../support/for-tests.ts';
 import { runs } from '../../support/random.ts';
-import { BEGIN, END, type RealSystem, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
+import { BEGIN, END, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
 import type { Completion } from '../support/sse.ts';
 
 /** Scoring of echoed prompts by the whole product against an independent forward pass in doubles. */
@@ -16,12 +17,9 @@ const PROMPTS = runs(64);
 const TWIN = 256;
 const LETTERS = 26;
 
-let system: RealSystem;
-let reference: Float64Llama;
 let spelling: ReadonlyMap<number, string>;
-
-beforeAll(async () => {
-  system = await startRealSystem((directory) => {
+const system = forAllTests(() =>
+  startRealSystem((directory) => {
     const file = path.join(directory, 'tokenizer.json');
     const tokenizer = JSON.parse(readFileSync(file, 'utf8'));
     for (let letter = 0; letter < LETTERS; letter += 1) {
@@ -31,11 +29,11 @@ beforeAll(async () => {
     writeFileSync(file, JSON.stringify(tokenizer));
     const pairs = Object.entries(tokenizer.model.vocab as Record<string, number>);
     spelling = new Map(pairs.map(([text, id]) => [id, text]));
-  });
+  }),
+);
+let reference: Float64Llama;
+beforeAll(() => {
   reference = float64Llama.load(path.join(system.modelDirectory, 'model.onnx'));
-});
-afterAll(async () => {
-  await system?.stop();
 });
 
 /** What an answer has to call a token. */

@@ -1,10 +1,11 @@
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { scoreResponse } from '../../../shared/score.ts';
 import { float64Llama } from '../../support/float64-llama.ts';
+import { forAllTests } from '../../support/for-tests.ts';
 import { randomFrom } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
-import { type RealSystem, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
+import { startRealSystem, VOCABULARY } from '../support/real-origin.ts';
 
 /** Rows of logprobs by the whole product, against a forward pass in doubles that shares no code with it. */
 
@@ -12,13 +13,7 @@ const TOLERANCE = 1e-3;
 /** Bytes of a float32 row in base64. */
 const ROW = 4 * Math.ceil((VOCABULARY * 4) / 3);
 
-let system: RealSystem;
-beforeAll(async () => {
-  system = await startRealSystem(undefined, { ADMIN_KEY_SHA256 });
-});
-afterAll(async () => {
-  await system?.stop();
-});
+const system = forAllTests(() => startRealSystem(undefined, { ADMIN_KEY_SHA256 }));
 
 const random = randomFrom(77);
 /** Longer than two chunks of a prefill. */

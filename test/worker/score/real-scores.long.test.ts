@@ -1,10 +1,11 @@
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { generativeScoringResponse, scoringResponse } from '../../../shared/label-scores.ts';
 import { scoreResponse } from '../../../shared/score.ts';
 import { float64Llama } from '../../support/float64-llama.ts';
+import { forAllTests } from '../../support/for-tests.ts';
 import { randomFrom } from '../../support/random.ts';
-import { type RealSystem, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
+import { startRealSystem, VOCABULARY } from '../support/real-origin.ts';
 
 /**
  * Scores by the whole product. Scores of texts are those of echoes, which scoring.test.ts compares with a
@@ -13,13 +14,7 @@ import { type RealSystem, startRealSystem, VOCABULARY } from '../support/real-or
 
 const TOLERANCE = 1e-3;
 
-let system: RealSystem;
-beforeAll(async () => {
-  system = await startRealSystem();
-});
-afterAll(async () => {
-  await system?.stop();
-});
+const system = forAllTests(startRealSystem);
 
 const post = (route: string, fields: object): Promise<Response> =>
   system.worker.postTo(route, { model: 'default', ...fields });

@@ -10,7 +10,7 @@ import {
 import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { repositoryPaths } from '../../../../origin/hub/fetch/cache.ts';
 import { HubClient } from '../../../../origin/hub/fetch/hub-client.ts';
 import { HubError } from '../../../../origin/hub/fetch/hub-error.ts';
@@ -22,6 +22,7 @@ import {
 import { textsOf } from '../../../../origin/model/config/model-directory.ts';
 import { readProvenance } from '../../../../origin/model/config/provenance.ts';
 import { ElementType, readGraph } from '../../../../origin/model/onnx/onnx-graph.ts';
+import { forEachTest } from '../../../support/for-tests.ts';
 import { newDirectory } from '../../../support/new-directory.ts';
 import { COMMIT, FakeHub, sha256 } from '../fetch/fake-hub.ts';
 import { runnableFiles } from '../fetch/repository-files.ts';
@@ -30,19 +31,17 @@ import { shardedFiles, weightsDirectory, weightsFiles } from './weights-reposito
 const NAME = 'tiny-org/tiny-model';
 const CPU = { provider: 'cpu', deviceId: null, memoryBytes: null } as const;
 
-let hub: FakeHub;
+const hub = forEachTest(FakeHub.start);
 let root: string;
 let notes: string[];
 let memory: number;
 
-beforeEach(async () => {
-  hub = await FakeHub.start();
+beforeEach(() => {
   root = newDirectory();
   notes = [];
   memory = Number.POSITIVE_INFINITY;
   hub.repositories.set(NAME, { files: weightsFiles() });
 });
-afterEach(() => hub.stop());
 
 function context(endpoint = hub.endpoint, offline = false): PrepareContext {
   const cache = path.join(root, 'hub');

@@ -2,10 +2,11 @@ import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
 import type { SettlementRequest } from '../../../../worker/limits/quota/protocol.ts';
+import { forAllTests } from '../../../support/for-tests.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWorkerd } from '../../support/workerd.ts';
 import { type Call, callLimiter, LIMITER_WORKER } from '../objects/limiter-worker.ts';
-import { type ForgetfulOrigin, startForgetfulOrigin } from './forgetful-origin.ts';
+import { startForgetfulOrigin } from './forgetful-origin.ts';
 
 /**
  * Settlements that make the limiter ask the upstream, and messages that arrive late. The clock stands in a
@@ -18,21 +19,17 @@ const START = Date.UTC(2100, 0, 1);
 const LONG_MS = 600_000;
 const TTL_MS = 3_000;
 
-let origin: ForgetfulOrigin;
+const origin = forAllTests(startForgetfulOrigin);
 let workerd: Miniflare;
 
 beforeAll(async () => {
-  origin = await startForgetfulOrigin();
   const objects = { LIMITER: 'TenantLimiter' };
   // No report falls into the tests.
   const bindings = { ...origin.bindings, USAGE_REPORT_MS: '86400000000' };
   ({ workerd } = await startWorkerd(LIMITER_WORKER, objects, undefined, bindings));
   await limiterOf('first', {}).pass(START - Date.now());
 });
-afterAll(async () => {
-  await workerd?.dispose();
-  await origin?.stop();
-});
+afterAll(() => workerd?.dispose());
 
 const usageOf = (completionTokens: number) => ({ promptTokens: 0, cachedTokens: 0, completionTokens });
 

@@ -6,6 +6,7 @@ import type { FinishReason, Usage } from '../../../../shared/generation.ts';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
 import type { usageAccount } from '../../../../shared/usage.ts';
 import type { SettlementRequest } from '../../../../worker/limits/quota/protocol.ts';
+import { forAllTests } from '../../../support/for-tests.ts';
 import { serve } from '../../../support/local-server.ts';
 import { newDirectory } from '../../../support/new-directory.ts';
 import { randomFrom } from '../../../support/random.ts';
@@ -27,7 +28,7 @@ const RESERVATION_TTL_MS = 1500;
 
 let now = Date.UTC(2100, 0, 1);
 let state: string;
-let accounts: Accounts;
+const accounts = forAllTests(startAccounts);
 let workerd: Miniflare;
 let db: Database;
 const log = new WorkerdLog(/"event":"usage_report_failed"/);
@@ -52,15 +53,11 @@ async function pass(tenant: string): Promise<void> {
 }
 
 beforeAll(async () => {
-  accounts = await startAccounts();
   state = newDirectory();
   await start();
   await migrate(db);
 });
-afterAll(async () => {
-  await workerd?.dispose();
-  await accounts?.stop();
-});
+afterAll(() => workerd?.dispose());
 
 /** The origin's usage accounts. */
 interface Accounts {
