@@ -18,9 +18,9 @@ export async function withProbedRows(
   const rows = await findRows(runner);
   if (rows === null) return new SingleRowRunner(runner, allocateLogits);
   // Also for the logits of prompts.
-  runner.rows = rows;
+  runner.addProbed(rows);
   if (runner.shape.slots % rows.rowMultiple > 0) return new SingleRowRunner(runner, allocateLogits);
-  runner.maxPrefillChunks = await findMaxPrefillChunks(runner);
+  runner.addProbed({ maxPrefillChunks: await findMaxPrefillChunks(runner) });
   return runner;
 }
 

@@ -97,8 +97,8 @@ export async function withIndependentRows(
   const canJoin = !runner.states && (runner instanceof OrtRunner || runner instanceof GraphRunner);
   // A run of a card takes about as long with one short prompt as with several. A CPU gains nothing.
   if (provider === 'cuda' && canJoin && embedder === null) {
-    runner.joinsPrompts = await findJoinsPrompts(runner);
-    runner.maxPrefillChunks = await findMaxPrefillChunks(runner, areNear);
+    runner.addProbed({ joinsPrompts: await findJoinsPrompts(runner) });
+    runner.addProbed({ maxPrefillChunks: await findMaxPrefillChunks(runner, areNear) });
   }
   // Devices choose kernels by the number of rows. Running row by row would defeat their purpose.
   if (provider !== 'cpu' || !(runner instanceof OrtRunner)) return runner;

@@ -32,6 +32,11 @@ const MAX_BINDINGS = 64;
 
 const WITHOUT_STATES: BegunRun = { from: 0, begun: [] };
 
+/** What a runner can only know after it has been probed. */
+export type ProbedShape = Partial<
+  Pick<ModelShape, 'minRows' | 'rowMultiple' | 'maxPrefillChunks' | 'joinsPrompts'>
+>;
+
 /** Sequences, and tokens of each. */
 type Dimensions = readonly [sequences: number, tokens: number];
 type Logits = Float32Array<ArrayBuffer>;
@@ -108,19 +113,9 @@ export class OrtRunner implements ModelRunner {
     return this.#states;
   }
 
-  /** Set after the runner was probed. */
-  set rows(rows: Pick<ModelShape, 'minRows' | 'rowMultiple'>) {
-    this.#shape = { ...this.#shape, ...rows };
-  }
-
-  /** Set after the runner was probed. */
-  set maxPrefillChunks(maxPrefillChunks: number) {
-    this.#shape = { ...this.#shape, maxPrefillChunks };
-  }
-
-  /** Set after the runner was probed. */
-  set joinsPrompts(joinsPrompts: boolean) {
-    this.#shape = { ...this.#shape, joinsPrompts };
+  /** Adds what probes have found to the shape. */
+  addProbed(found: ProbedShape): void {
+    this.#shape = { ...this.#shape, ...found };
   }
 
   /** After this, prompts are scored from whole rows. Call if the device scores otherwise. */

@@ -103,8 +103,7 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
     const allocateLogits = (length: number) => kernel.allocate(length);
     const size = { slots: SLOTS, prefillChunk: 16 };
     runner = lateRunner(model.data.model.directory, size, file, { allocateLogits }) as GraphRunner;
-    runner.joinsPrompts = true;
-    runner.maxPrefillChunks = 2;
+    runner.addProbed({ joinsPrompts: true, maxPrefillChunks: 2 });
     expect(runner.runsAhead).toBe(true);
   });
   afterAll(() => runner.dispose());
@@ -191,7 +190,7 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
 
   it('fails the requests of a run that fails with the one that has begun, and sends no token twice', async () => {
     // A step then has two runs at most, and the engine ends after three that failed.
-    runner.joinsPrompts = false;
+    runner.addProbed({ joinsPrompts: false });
     const arrivals = fc.sample(workload(plainOf(1000)), { seed: 5, numRuns: 12 });
     let failed = 0;
     for (const [failAt, list] of arrivals.entries()) {

@@ -13,7 +13,7 @@ import type {
 import { faultKind } from '../../model-runner.ts';
 import { RunGuard } from '../../ort/run-guard.ts';
 import { IdleRows } from '../idle-rows.ts';
-import type { OrtRunner } from '../ort-runner.ts';
+import type { OrtRunner, ProbedShape } from '../ort-runner.ts';
 import { promptFault } from './check-ahead.ts';
 import type { DecodeGraphs } from './decode-graphs.ts';
 import type { PromptsAhead } from './prompts-ahead.ts';
@@ -50,14 +50,9 @@ export class GraphRunner implements ModelRunner {
     return this.#parts.prefiller.shape;
   }
 
-  /** Set after the runner was probed. */
-  set joinsPrompts(joinsPrompts: boolean) {
-    this.#parts.prefiller.joinsPrompts = joinsPrompts;
-  }
-
-  /** Set after the runner was probed. */
-  set maxPrefillChunks(maxPrefillChunks: number) {
-    this.#parts.prefiller.maxPrefillChunks = maxPrefillChunks;
+  /** Adds what probes have found to the shape. */
+  addProbed(found: ProbedShape): void {
+    this.#parts.prefiller.addProbed(found);
   }
 
   get kvBytes(): KvBytes {
