@@ -1,4 +1,4 @@
-import type { KvBytes } from '../../model/model-runner.ts';
+import { type KvBytes, RuntimeFault } from '../../model/model-runner.ts';
 import { type ChunkNode, ChunkTree, idsOf, keyOf, savedBy } from './chunk-tree.ts';
 import { ExtraMemory } from './extra-memory.ts';
 import {
@@ -56,10 +56,17 @@ export class PrefixStore {
   readonly saved: SavedKv;
   readonly #tree: ChunkTree;
   readonly #backup: ChunkBackup | null;
+  readonly #onFault: (fault: RuntimeFault) => void;
   readonly #counts = { hits: 0, misses: 0, storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
 
-  constructor(shape: PrefixStoreShape, backup: ChunkBackup | null = null) {
+  /** @param onFault called if a device does not bring KV; the prompt is then stored up to there */
+  constructor(
+    shape: PrefixStoreShape,
+    backup: ChunkBackup | null = null,
+    onFault: (fault: RuntimeFault) => void = () => undefined,
+  ) {
     this.#backup = backup;
+    this.#onFault = onFault;
     this.#chunkLength = shape.chunk;
     this.#tree = new ChunkTree(shape.chunk);
     this.#kvBytes = shape.kvBytes;
@@ -193,7 +200,7 @@ export class PrefixStore {
     return this.#tree.add({ ...place, ...memory, ...without, name: name() });
   }
 
-  /** Returns memory with the KV of `length` positions; null if there is no room beside the chunk `before`. */
+  /** Returns memory with the KV of `length` positions; null without room beside the chunk `before`, or KV. */
   #filledChunk(
     before: ChunkNode | null,
     length: number,
@@ -206,7 +213,9 @@ export class PrefixStore {
       fill(kv);
     } catch (error) {
       this.#chunkMemory.give(memory);
-      throw error;
+      if (!(error instanceof RuntimeFault) || error.kind === 'device-lost') throw error;
+      this.#onFault(error);
+      return null;
     }
     return { memory, kv, logprobs: memory.logprobs };
   }

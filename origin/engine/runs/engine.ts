@@ -5,7 +5,7 @@ import { faultKind, MEMORY_ADVICE, RunTerminated, RuntimeFault } from '../../mod
 import { SamplerWorkspace } from '../../sampling/workspace.ts';
 import { KvSlots } from '../kv/kv-slots.ts';
 import type { KvCopy } from '../kv/pending-copies.ts';
-import { type PrefixStoreShape, prefixStoreRoom } from '../kv/prefix-memory.ts';
+import { prefixStoreRoom } from '../kv/prefix-memory.ts';
 import { PrefixStore } from '../kv/prefix-store.ts';
 import type { SecondTier } from '../kv/second-tier.ts';
 import { slotTrimmer } from '../kv/slot-trimmer.ts';
@@ -69,6 +69,8 @@ export class Engine {
         budgetBytes: options.prefixStoreBytes ?? 0,
       },
       disk,
+      (fault) =>
+        options.report({ type: 'fault', message: `a prefix could not be stored: ${describeFault(fault)}` }),
     );
     const kv = new KvSlots(runner.shape, store !== null, states !== null);
     const prefixes = new PrefixCache(kv, store, disk, chunk, states);
@@ -279,8 +281,8 @@ export class Engine {
 }
 
 /** Returns null without memory for a single chunk. */
-const newStore = (shape: PrefixStoreShape, disk: SecondTier | null): PrefixStore | null =>
-  prefixStoreRoom(shape).chunks > 0 ? new PrefixStore(shape, disk) : null;
+const newStore = (...options: ConstructorParameters<typeof PrefixStore>): PrefixStore | null =>
+  prefixStoreRoom(options[0]).chunks > 0 ? new PrefixStore(...options) : null;
 
 const modelFailure = (): ApiError =>
   new ApiError('upstream_error', 'The model failed while computing this request.');

@@ -7,7 +7,7 @@ import { SparseLogits } from '../../../origin/model/sparse-logits.ts';
 import { createEngineLocks } from '../../../origin/process/engine-locks.ts';
 import type { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
 import { changedRunner } from '../../tools/gpu/runners.ts';
-import { Driver } from './support/engine-driver.ts';
+import { Driver, storeBytes } from './support/engine-driver.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { submission } from './support/submissions.ts';
 import { syntheticEngine } from './support/synthetic-engine.ts';
@@ -77,6 +77,42 @@ describe('a failed run', () => {
     await expect(driver.step()).rejects.toThrow(
       /^3 runs .* in a row: EP_FAIL: CUDA failure 2: out of memory; set CONTINUO_SLOTS or/,
     );
+  });
+});
+
+describe('a device that does not bring KV for the prefix store', () => {
+  const long = (requestId: string) =>
+    submission({ requestId, ignoreEos: true, prompts: [{ tokens: new Int32Array(30), maxTokens: 3 }] });
+
+  function driverOfStore(fault: () => Error | null) {
+    const runner = new ScriptedRunner(shape);
+    const read = runner.kvBytes.read.bind(runner.kvBytes);
+    runner.kvBytes.read = (...args) => {
+      const thrown = fault();
+      if (thrown !== null) throw thrown;
+      read(...args);
+    };
+    return new Driver(runner, { prefixStoreBytes: storeBytes(runner, 100) });
+  }
+
+  it('fails no request, and is reported', async () => {
+    const faults: Error[] = [outOfMemory];
+    const driver = driverOfStore(() => faults.pop() ?? null);
+    for (const name of ['first', 'second']) {
+      driver.submit(long(name));
+      await driver.finish();
+      expect(driver.eventsOf(name).at(-1)).toMatchObject({ type: 'done' });
+    }
+    expect(faultsOf(driver)).toEqual([
+      'a prefix could not be stored: EP_FAIL: CUDA failure 2: out of memory; ' +
+        'set CONTINUO_SLOTS or CONTINUO_CONTEXT lower',
+    ]);
+  });
+
+  it('stops the engine if it is lost', async () => {
+    const driver = driverOfStore(() => illegalAddress);
+    driver.submit(long('first'));
+    await expect(driver.finish()).rejects.toBe(illegalAddress);
   });
 });
 
