@@ -9,9 +9,6 @@ const MICROS = 1_000_000;
 /** Returns micro-units in units of the currency. */
 export const units = (micros: number): number => micros / MICROS;
 
-/** Returns the micro-units of an amount that was typed. */
-export const microsOf = (typed: string): number => Math.round(Number(typed) * MICROS);
-
 /** Returns an amount of the currency, which the server does not name. */
 export const money = (micros: number): string =>
   units(micros).toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 });

@@ -1,5 +1,5 @@
 import { RequestFailure } from '../../api/request-failure.ts';
-import { isMoney, limitName, limitUnit, microsOf, units } from '../formats.ts';
+import { isMoney, limitName, limitUnit, units } from '../formats.ts';
 import { lines, pairLines, pairs } from './pairs.ts';
 
 /** The fields of a form as data: how they look, and how their texts become the bodies of requests. */
@@ -30,6 +30,13 @@ const LINES = {
   write: lines,
 } as const;
 
+/** Reads an amount whose last decimal place is the server's unit. It rounds nothing: a price would differ. */
+const withPlaces = (places: number) => (text: string) => {
+  const amount = Number(text);
+  if (Number(amount.toFixed(places)) === amount) return Math.round(amount * 10 ** places);
+  throw new RequestFailure('invalid-request', `${text} has more than ${places} decimal places.`);
+};
+
 const KINDS = {
   text: TEXT,
   search: { ...TEXT, type: 'search' },
@@ -45,13 +52,9 @@ const KINDS = {
   },
   number: NUMBER,
   /** Units of the currency; micro-units on the server. */
-  money: { ...NUMBER, read: (micros) => String(units(Number(micros))), write: microsOf },
+  money: { ...NUMBER, read: (micros) => String(units(Number(micros))), write: withPlaces(6) },
   /** Thousandths on the server. */
-  percent: {
-    ...NUMBER,
-    read: (permille) => String(Number(permille) / 10),
-    write: (text) => Math.round(Number(text) * 10),
-  },
+  percent: { ...NUMBER, read: (permille) => String(Number(permille) / 10), write: withPlaces(1) },
   /** UTC; Unix seconds on the server. */
   time: {
     ...TEXT,

@@ -30,6 +30,19 @@ test('of pairs that the server merges, a change sends those that differ, and nul
   expect(change('')).toEqual({ value: { old: null, gone: null } });
 });
 
+test.each([
+  ['money', '0.1234567', 6],
+  ['money', '1e-7', 6],
+  ['percent', '12.55', 1],
+] as const)('an amount of the kind %s is not rounded: %s is refused', (kind, text, places) => {
+  expect(() => bodyOf([field(kind)], { value: text }, null)).toThrow(
+    `${text} has more than ${places} decimal places.`,
+  );
+  expect(bodyOf([field('money')], { value: '123456789.123457' }, null)).toEqual({
+    value: 123_456_789_123_457,
+  });
+});
+
 test('what is no JSON is refused before it is sent', () => {
   expect(() => bodyOf([field('json')], { value: '{' }, null)).toThrow('The settings are not JSON');
 });
