@@ -65,8 +65,12 @@ export const timeColumn = <T extends Created>(
 export const ageColumn = <T extends Created>(clock: ServerClock): Column<T> => ({
   title: 'Created',
   of: createdAt,
-  show: ({ created_at }) => (
-    <span title={dateText(created_at)}>{relative(created_at, clock.now() / 1000)}</span>
-  ),
+  // The tenant 'operator' comes with the database: nobody has made it.
+  show: ({ created_at }) =>
+    created_at === 0 ? (
+      '–'
+    ) : (
+      <span title={dateText(created_at)}>{relative(created_at, clock.now() / 1000)}</span>
+    ),
   isNumber: true,
 });
