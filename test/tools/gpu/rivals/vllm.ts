@@ -58,5 +58,5 @@ export const vllm: Rival = {
       VLLM_USE_FLASHINFER_SAMPLER: '0',
     },
   }),
-  notable: /attention backend|KV cache size|Maximum concurrency|[Gg]raph capturing|took .* s\b/,
+  notable: /attention backend|FlashAttention version|KV cache size|Maximum concurrency|took [\d.]+ s/,
 };
