@@ -1,9 +1,18 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { newDirectory } from '../../../support/new-directory.ts';
 import { type Rates, rivalRates } from '../served-rates.ts';
 import { type Rival, withRival } from './rival.ts';
-import { filesOf } from './rivals.ts';
+import { RIVALS } from './rivals.ts';
 
+interface Report {
+  readonly notRun: readonly string[];
+}
+
+const MAIN = new URL('../main.ts', import.meta.url).pathname;
 const MADE_SERVER = new URL('./made-server.ts', import.meta.url).pathname;
 
 const rival = (way: string): Omit<Rival, 'assemble'> => ({
@@ -73,7 +82,11 @@ describe('servers of others', () => {
     await expect(withRival({ server, notable: /x/ }, setting, use)).rejects.toThrow('ENOENT');
   });
 
-  test('have no files where none were unpacked', () => {
-    expect(filesOf(newDirectory(), 'vllm')).toBeNull();
+  test('that were not brought are named in the report', async () => {
+    const out = newDirectory();
+    const args = ['--parts', 'rivals', '--providers', 'cpu', '--model', 'one-layer', '--rivals', out];
+    await promisify(execFile)(process.execPath, [MAIN, ...args, '--out', out]);
+    const { notRun } = JSON.parse(readFileSync(path.join(out, 'report.json'), 'utf8')) as Report;
+    expect(notRun).toEqual(Object.keys(RIVALS).map((name) => `${name}: its files are not in ${out}`));
   });
 });
