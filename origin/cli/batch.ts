@@ -2,6 +2,7 @@ import { openAsBlob } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandError, withExamples } from '@continuo/origin/terminal/program.ts';
+import { createBar } from '@continuo/origin/terminal/progress.ts';
 import type { Terminal } from '@continuo/origin/terminal/terminal.ts';
 import {
   type Batch,
@@ -11,7 +12,6 @@ import {
   uploadObject,
   uploadPart,
 } from '@continuo/shared/batch.ts';
-import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import type { Api } from './api.ts';
 import type { OpenSession, Session } from './session.ts';
@@ -66,7 +66,7 @@ async function start({ api }: Session, file: string, endpoint: string): Promise<
 /** Waits for the end of a batch, with a bar on a terminal. */
 async function untilEnded(api: Api, terminal: Terminal, id: string): Promise<Batch> {
   const format = `{status} [{bar}] {value} of {total}, {failed} failed`;
-  const bar = terminal.showsProgress ? new SingleBar({ format, stream: terminal.stderr, barsize: 30 }) : null;
+  const bar = terminal.showsProgress ? createBar({ format, stream: terminal.stderr }) : null;
   bar?.start(0, 0, { status: 'validating', failed: 0 });
   try {
     for (;;) {

@@ -1,5 +1,5 @@
 import { CommandError, commaList, EXIT, whole, withExamples } from '@continuo/origin/terminal/program.ts';
-import { SingleBar } from 'cli-progress';
+import { createBar } from '@continuo/origin/terminal/progress.ts';
 import type { Command } from 'commander';
 import type { Access } from './access.ts';
 import { loadFigures, runLoad, type Trace } from './load.ts';
@@ -56,7 +56,7 @@ export function addBenchCommand(program: Command, open: OpenSession, now: () => 
     };
     const total = options.concurrency.length * options.requests;
     const bar = terminal.showsProgress
-      ? new SingleBar({ stream: terminal.stderr, format: '{bar} {value}/{total} requests', linewrap: true })
+      ? createBar({ stream: terminal.stderr, format: '{bar} {value}/{total} requests' })
       : null;
     bar?.start(total, 0);
     const rows: Row[] = [];

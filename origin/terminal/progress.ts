@@ -1,4 +1,4 @@
-import { SingleBar } from 'cli-progress';
+import { type Options, SingleBar } from 'cli-progress';
 import type { OutputStream } from './terminal.ts';
 
 export interface FileProgress {
@@ -30,14 +30,15 @@ export function createProgress(
   return { start, note };
 }
 
-/** Leaves cursor and line wrapping of the terminal as they are, so that Ctrl-C needs no cleanup. */
+/** A bar that leaves cursor and line wrapping of the terminal as they are: Ctrl-C needs no cleanup. */
+export const createBar = (options: Options): SingleBar =>
+  new SingleBar({ barsize: 30, ...options, linewrap: true });
+
 function startBar(stream: OutputStream, file: string, total: number, now: () => number): FileProgress {
-  const bar = new SingleBar({
+  const bar = createBar({
     format: '{file} [{bar}] {percentage} % of {total}, {rate}/s, {eta_formatted} left',
     stream,
     formatValue: (value, _options, type) => (type === 'total' ? byteSize(value) : String(value)),
-    barsize: 30,
-    linewrap: true,
   });
   bar.start(total, 0, { file, rate: byteSize(0) });
   let first: { readonly bytes: number; readonly at: number } | null = null;
