@@ -2,12 +2,15 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../origin/engine/messages.ts';
 import { samplerThreads } from '../../../origin/engine/thread/sampler-threads.ts';
+import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import type { DecodeBatch } from '../../../origin/model/model-runner.ts';
 import { openLibrary } from '../../../origin/model/ort/ort-library.ts';
 import type { GraphRunner } from '../../../origin/model/runner/device/graph-runner.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
+import type { WireConstraint } from '../../../shared/generation.ts';
 import { buildFakeCudaDriver, hasCompiler } from '../../support/fake-cuda-driver.ts';
+import { compileConstraint } from '../../support/grammar/compile-constraint.ts';
 import { changedRunner, lateRunner } from '../../tools/gpu/runners.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
 import { anySubmission, NEUTRAL, submission } from './support/submissions.ts';
@@ -60,7 +63,20 @@ const plainOf = (texts: number): fc.Arbitrary<Submission> =>
       }),
     );
 
-const any = anySubmission(TOKENS).map((fields): Submission => ({ ...fields, requestId: '' }));
+/** Their texts have nothing that `anySubmission` bans, so no request ends without a token to choose. */
+const CONSTRAINTS: readonly WireConstraint[] = [
+  { type: 'regex', value: '[0-9]{2,5}(-[0-9]+)*' },
+  { type: 'choice', value: ['YES', 'NO', 'NONE', 'Δ'] },
+  { type: 'gbnf', value: 'root ::= "(" root ")" | [A-Z]+' },
+  { type: 'json_schema', value: { type: 'array', items: { type: 'integer' } } },
+];
+
+const any = fc
+  .tuple(
+    anySubmission(TOKENS),
+    fc.constantFrom(null, null, ...CONSTRAINTS.map((wire) => JSON.stringify(wire))),
+  )
+  .map(([fields, constraint]): Submission => ({ ...fields, constraint, requestId: '' }));
 
 const workload = (kinds: fc.Arbitrary<Submission>): fc.Arbitrary<Arrival[]> =>
   fc
@@ -93,11 +109,13 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
   let model: SyntheticEngine;
   let runner: GraphRunner;
   let fail: (error: number) => void;
+  let vocabulary: GrammarVocabulary;
   const kernel = new SimdKernel(2);
   const runs = { begun: 0, all: 0, joining: 0, prompts: 0 };
 
   beforeAll(() => {
     model = syntheticEngine({ vocabulary: VOCABULARY, contextLength: 128 });
+    vocabulary = new GrammarVocabulary(model.data.tokenBytes);
     const { file } = buildFakeCudaDriver();
     fail = openLibrary(file).func('fail_with', 'void', ['int']);
     const allocateLogits = (length: number) => kernel.allocate(length);
@@ -133,7 +151,8 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
       },
     });
     const prefixStoreBytes = storeBytes(runner, stored);
-    return new Driver(used, { kernel, pool, tokenBytes, eosIds, prefixStoreBytes });
+    const compile = (wire: string) => compileConstraint(JSON.parse(wire), vocabulary);
+    return new Driver(used, { kernel, pool, tokenBytes, eosIds, compile, prefixStoreBytes });
   }
 
   async function play(driver: Driver, arrivals: readonly Arrival[], failAt = -1): Promise<Transcript[]> {
@@ -161,6 +180,7 @@ describe.runIf(hasCompiler)('an engine whose card begins runs before the last to
       const [one, other] = [begun[index]!, waited[index]!];
       const isTimed = submission.maxGenerationMs !== undefined;
       if (abortAfter === null && !isTimed) {
+        expect(one.end).toBeInstanceOf(Object);
         expect(plainly(ordered(one))).toEqual(nearly(ordered(other)));
         continue;
       }
