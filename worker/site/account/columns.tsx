@@ -65,7 +65,7 @@ export const timeColumn = <T extends Created>(
 export const ageColumn = <T extends Created>(clock: ServerClock): Column<T> => ({
   title: 'Created',
   of: createdAt,
-  // The tenant 'operator' comes with the database: nobody has made it.
+  // The tenant 'operator' comes with the database, which has no time for it.
   show: ({ created_at }) =>
     created_at === 0 ? (
       '–'

@@ -32,9 +32,9 @@ export interface Rival {
    */
   readonly assemble: (directory: string, architecture: number) => Promise<void>;
   /**
-   * Returns the command of a server that has OpenAI's completions with prompts of token ids at
-   * http://127.0.0.1:PORT/v1 under the name `bench`, and answers 200 at /health once it is ready. It writes a
-   * model of the same sizes first if it cannot read this one.
+   * Returns the command of a server that has OpenAI's completions at http://127.0.0.1:PORT/v1, with prompts
+   * of token ids, under the name `bench`. It answers 200 at /health once it is ready. If it cannot read the
+   * model, this writes one of the same sizes first.
    */
   readonly server: (setting: ServerSetting, port: number) => Command;
   /** Lines of its log that say what it runs with, such as its attention and its memory. */
