@@ -31,7 +31,7 @@ async function comparedTokens(page: Page): Promise<Locator> {
 /** Waits longer than what closes by itself takes. */
 const wait = (page: Page) => page.waitForTimeout(1_000);
 
-test('the text is continued in place, token by token, or at a mark, one undo takes the completion back, and a stop frees the slot', async ({
+test('the text is continued in place, token by token, or at a mark, one undo takes the completion back, a parameter that cannot be read gets the focus in its place, and a stop frees the slot', async ({
   visit,
   system,
 }) => {
@@ -73,6 +73,9 @@ test('the text is continued in place, token by token, or at a mark, one undo tak
   expect([infilled.startsWith(before), infilled.endsWith(after)]).toEqual([true, true]);
   expect(infilled.length).toBeGreaterThan(PROMPT.length);
 
+  await typeInto(length, '19x');
+  await textOf(page).press('Control+Enter');
+  await expect.poll(() => length.evaluate((control) => control === document.activeElement)).toBe(true);
   await typeInto(length, '1900');
   await button(page, 'Complete').click();
   await status(page).getByText('Streaming').waitFor();

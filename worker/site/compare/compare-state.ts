@@ -1,5 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import type { TokenizedText } from '../api/whole-choices.ts';
+import { focusFault } from '../controls/focus-fault.ts';
 import type { Session } from '../store/session.ts';
 import { tabSignal } from '../store/stored-signal.ts';
 import { Side, type SideSettings, type Subject } from './comparison.ts';
@@ -118,7 +119,7 @@ export function withModel(settings: CompareSettings, index: number, model: strin
 export function compare({ session, settings, sides, sample, asked }: CompareState, only?: Side): void {
   const subject = settings.peek();
   const prompts = promptsOf(subject);
-  if (prompts.includes('')) return;
+  if (prompts.includes('') || focusFault()) return;
   sample.value = 0;
   asked.value = [typed(prompts[0]), typed(prompts[1])];
   for (const [index, side] of sides.entries())

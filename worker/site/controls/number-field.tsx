@@ -16,7 +16,9 @@ export function NumberField({ name, value, onChange }: NumberFieldProps) {
   useLayoutEffect(() => {
     const { current } = field;
     // What is being typed stays: `0.` is 0 on its way to 0.5.
-    if (current && current !== document.activeElement) current.value = String(value ?? '');
+    if (current === null || current === document.activeElement) return;
+    current.value = String(value ?? '');
+    current.ariaInvalid = 'false';
   }, [value]);
   return (
     <label class="number-field" title={description}>

@@ -4,6 +4,7 @@ import { useContext } from 'preact/hooks';
 import type { Alternative } from '../api/completion-stream.ts';
 import type { Parameters } from '../api/request-field.ts';
 import { TOKEN_FIELDS } from '../api/whole-choices.ts';
+import { focusFault } from '../controls/focus-fault.ts';
 import { type Run, RunRecorder } from '../copy/run.ts';
 import type { EditorContent, TextEditor } from '../editor/text-editor.ts';
 import { canHeal, type Session } from '../store/session.ts';
@@ -101,10 +102,13 @@ async function readyEditor({ editor, ids, isRunning }: PlaygroundState): Promise
   return isRead && !isRunning.peek() && ready?.content.text ? ready : null;
 }
 
-/** Continues the text at its end, or at the mark. Does nothing while a completion runs. */
+/**
+ * Continues the text at its end, or at the mark. Does nothing while a completion runs, or a parameter shows a
+ * fault.
+ */
 export async function complete(state: PlaygroundState): Promise<void> {
   const editor = await readyEditor(state);
-  if (editor === null) return;
+  if (editor === null || focusFault()) return;
   editor.beginStep();
   await continueText(state, editor);
 }
@@ -146,7 +150,7 @@ export async function chooseAlternative(
   alternative: Alternative,
 ): Promise<void> {
   const editor = state.editor.peek();
-  if (editor === null) return;
+  if (editor === null || focusFault()) return;
   state.generation.stop();
   await state.generation.ended;
   const { text, mark } = editor.content;

@@ -1,5 +1,6 @@
 import type { Alternative } from '../api/completion-stream.ts';
 import { TOKEN_FIELDS } from '../api/whole-choices.ts';
+import { focusFault } from '../controls/focus-fault.ts';
 import { sentFields } from '../playground/request-body.ts';
 import type { PlacedTokens } from '../tokens/placed-tokens.ts';
 import { placedTokens, tokenBeside } from '../tokens/token-list.tsx';
@@ -46,6 +47,7 @@ export function branchWith(
 }
 
 function branchFrom(state: TreeState, editor: TreeEditor, place: BranchPlace): void {
+  if (focusFault()) return;
   const { session, n, parameters, branching } = state;
   state.cursor.value = null;
   void branching.branch(editor, place, {

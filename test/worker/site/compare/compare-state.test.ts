@@ -1,6 +1,6 @@
 import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
-import { expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import {
   type CompareState,
   compare,
@@ -10,6 +10,9 @@ import {
 import { Side } from '../../../../worker/site/compare/comparison.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import { CONNECTION, completion, serveCompletions } from '../support/fake-completions.ts';
+import { stubDocument } from '../support/stub-document.ts';
+
+beforeEach(() => stubDocument());
 
 test('each side is requested in its own dialect, and the retry of one leaves the other as it is', async () => {
   const error = { message: 'Busy.', type: 'server_error', param: null, code: 'server_is_overloaded' };

@@ -14,6 +14,7 @@ import {
 import { statusTexts } from '../../../../worker/site/playground/status-line.tsx';
 import type { PlacedTokens } from '../../../../worker/site/tokens/placed-tokens.ts';
 import { CONNECTION, completion, cutCompletion, serveCompletions } from '../support/fake-completions.ts';
+import { stubDocument } from '../support/stub-document.ts';
 
 const PROMPT = 'Once upon a time';
 
@@ -71,7 +72,7 @@ function opened(parameters: Record<string, unknown> = {}) {
 }
 
 beforeEach(() => {
-  vi.stubGlobal('document', { hidden: true });
+  stubDocument();
 });
 
 test('the echo of the end of a prompt tints that end, and the completion after it', async () => {
@@ -100,6 +101,19 @@ test('the echo of the end of a prompt tints that end, and the completion after i
   expect(editor.content.text).toBe(`${PROMPT} there was`);
   expect(editor.tinted).toEqual([' a', ' time', ' there', ' was']);
   expect(state.score.peek()).toEqual({ perplexity: Math.exp(1.5), tokens: 2 });
+});
+
+test('a parameter that shows a fault gets the focus, and nothing is sent', async () => {
+  serveCompletions(() => completion({ text: ' there', finish_reason: 'length' }));
+  const { editor, state } = opened({ logprobs: null });
+  const control = { closest: () => null, focus: vi.fn(), reportValidity: () => true };
+  stubDocument([control]);
+  await complete(state);
+  expect([control.focus.mock.calls.length, editor.content.text]).toEqual([1, PROMPT]);
+  // It has been closed with its sheet.
+  stubDocument();
+  await complete(state);
+  expect(editor.content.text).toBe(`${PROMPT} there`);
 });
 
 test('without logprobs, the echo of the prompt is not written into the text again', async () => {

@@ -146,6 +146,8 @@ export function rendered(child: ComponentChild): Rendered {
     activeElement: null as SmallNode | null,
     createElementNS: (_: string, name: string) => new SmallNode(1, name, ''),
     createTextNode: (text: string) => new SmallNode(3, '', text),
+    // No field shows a fault.
+    querySelectorAll: () => [],
   };
   vi.stubGlobal('document', document);
   vi.stubGlobal('innerWidth', 0);

@@ -1,6 +1,6 @@
 import '../support/page-globals.ts';
 import { signal } from '@preact/signals';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { placedTokens } from '../../../../worker/site/tokens/token-list.tsx';
 import { type BranchRequest, createBranching } from '../../../../worker/site/tree/branching.ts';
 import { newTree, nodeOf, ROOT, type Tree, textTo } from '../../../../worker/site/tree/tree.ts';
@@ -11,6 +11,7 @@ import { KEY_BINDINGS } from '../../../../worker/site/tree/tree-keys.ts';
 import type { TreeState } from '../../../../worker/site/tree/tree-state.ts';
 import { waitFor } from '../../../support/wait-for.ts';
 import { CONNECTION, completion, openCompletion, serveCompletions } from '../support/fake-completions.ts';
+import { stubDocument } from '../support/stub-document.ts';
 import { choice } from './random-tree.ts';
 
 const PROMPT = 'Once upon a time';
@@ -25,6 +26,8 @@ const texts = (tree: Tree) => nodeOf(tree, ROOT).children.map((id) => nodeOf(tre
 
 const three = () =>
   completion(...[' a', ' b', ' c'].map((text, index) => ({ index, text, finish_reason: 'length' })));
+
+beforeEach(() => stubDocument());
 
 describe('a request for branches', () => {
   test('that is refused leaves the tree as it was, and its retry branches', async () => {
