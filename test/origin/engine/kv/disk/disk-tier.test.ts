@@ -16,8 +16,6 @@ import { ScriptedRunner } from '../../support/scripted-runner.ts';
 import * as workload from '../../support/workload.ts';
 import { faultyFileSystem } from './faulty-file-system.ts';
 
-/** Of random requests and faults. */
-const WORKLOADS = runs(30);
 /** More than any file of the scripted models has. */
 const FILE_BYTES = 2000;
 
@@ -227,13 +225,13 @@ describe('prefixes on disk', () => {
           }
         },
       ),
-      { numRuns: WORKLOADS },
+      // Twice what the counts below need: real files are written in any order, and a chunk that is still
+      // being written is computed.
+      { numRuns: runs(60) },
     );
     expect(requests).toBeGreaterThan(runs(250));
-    // One for each workload. Real files are written in any order, and a chunk that is still being written is
-    // computed: of the same requests, 10 to 18 chunks were read.
-    expect(read).toBeGreaterThan(WORKLOADS);
-    expect(failed).toBeGreaterThan(WORKLOADS);
+    expect(read).toBeGreaterThan(runs(100));
+    expect(failed).toBeGreaterThan(runs(100));
   });
 });
 
