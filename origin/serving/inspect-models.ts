@@ -117,26 +117,25 @@ export function withAutomaticSlots(
   limits: MemoryLimits,
   free: typeof freeBytes = freeBytes,
 ): InspectedModel[] {
-  const leftBy = (model: InspectedModel): { readonly left: number; readonly isLimited: boolean } => {
+  const leftBy = (model: InspectedModel): number => {
     const memory = memoryOf(model);
     const sharing = models.filter((candidate) => memoryOf(candidate) === memory);
     const used = bytesIn(memory, models);
     const growing = sharing.filter(({ slots, maxSlots }) => slots < maxSlots).length;
     const limit = limitOf(limits)(memory);
     const share = kvShare(model.settings.engine.device) / growing;
-    if (limit < Infinity) return { left: share * (limit - used), isLimited: true };
+    if (limit < Infinity) return share * (limit - used);
     const available = free(model.settings.engine.device);
-    if (available === null) return { left: (DEFAULT_SLOTS - 1) * model.slotBytes, isLimited: false };
-    return { left: share * (available - used), isLimited: false };
+    return available === null ? (DEFAULT_SLOTS - 1) * model.slotBytes : share * (available - used);
   };
   return models.map((model) => {
     if (model.slots === model.maxSlots) return model;
-    const { left, isLimited } = leftBy(model);
-    const more = Math.min(model.maxSlots - model.slots, Math.max(0, Math.floor(left / model.slotBytes)));
+    const fitting = Math.max(0, Math.floor(leftBy(model) / model.slotBytes));
+    const more = Math.min(model.maxSlots - model.slots, fitting);
     const slots = model.slots + more;
     // A share of the limit changes only with the configuration. The free memory always changes: no reason for
     // a new engine.
-    const key = isLimited ? keyWithSlots(model.key, slots) : model.key;
+    const key = isLimited(model, limits) ? keyWithSlots(model.key, slots) : model.key;
     return { ...model, key, slots, kvBytes: model.kvBytes + more * model.slotBytes };
   });
 }
